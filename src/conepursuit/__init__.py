@@ -1,0 +1,98 @@
+"""Greedy optimisation over cones, with a proof of optimality attached to every answer.
+
+>>> from conepursuit import Cone, Dictionary, LeastSquares, PWMP, minimize
+>>> result = minimize(LeastSquares([1.0, 2.0]), Cone(Dictionary([[1.0, 0.0], [1.0, 1.0]])), PWMP())
+>>> [float(w) for w in result.weights.round(6)]
+[1.0, 1.0]
+"""
+
+from importlib.metadata import version
+
+from conepursuit.algorithms import AFW, AMP, FCMP, FW, MP, NNMP, OMP, PFW, PWMP, Algorithm
+from conepursuit.atoms import (
+    ApproximateOracle,
+    Atoms,
+    AtomSet,
+    Dictionary,
+    FunctionAtoms,
+    NonnegativeSphere,
+    Symmetric,
+    Union,
+    UnitVectors,
+    Vectors,
+)
+from conepursuit.callbacks import ProgressBar
+from conepursuit.certificates import Certificate
+from conepursuit.domains import Cone, Domain, Hull, Span
+from conepursuit.iterate import Direction, Iterate, Local
+from conepursuit.objectives import (
+    Composed,
+    FunctionObjective,
+    LeastSquares,
+    Objective,
+    Quadratic,
+)
+from conepursuit.plotting import plot_convergence
+from conepursuit.results import Result, State, Status, Trace, certify
+from conepursuit.solve import iterates, minimize
+from conepursuit.steps import (
+    AdaptiveStep,
+    CurvatureStep,
+    ExactStep,
+    OpenLoopStep,
+    ShortStep,
+    StepRule,
+)
+
+__version__ = version("conepursuit")
+
+__all__ = [
+    "AFW",
+    "AMP",
+    "FCMP",
+    "FW",
+    "MP",
+    "NNMP",
+    "OMP",
+    "PFW",
+    "PWMP",
+    "AdaptiveStep",
+    "Algorithm",
+    "ApproximateOracle",
+    "AtomSet",
+    "Atoms",
+    "Certificate",
+    "Composed",
+    "Cone",
+    "CurvatureStep",
+    "Dictionary",
+    "Direction",
+    "Domain",
+    "ExactStep",
+    "FunctionAtoms",
+    "FunctionObjective",
+    "Hull",
+    "Iterate",
+    "LeastSquares",
+    "Local",
+    "NonnegativeSphere",
+    "Objective",
+    "OpenLoopStep",
+    "ProgressBar",
+    "Quadratic",
+    "Result",
+    "ShortStep",
+    "Span",
+    "State",
+    "Status",
+    "StepRule",
+    "Symmetric",
+    "Trace",
+    "Union",
+    "UnitVectors",
+    "Vectors",
+    "certify",
+    "iterates",
+    "minimize",
+    "plot_convergence",
+]

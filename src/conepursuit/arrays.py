@@ -1,0 +1,78 @@
+"""What the library asks of an array, whatever library it comes from.
+
+This is the only module that imports ``array_api_compat``. Arrays of ambient size stay where the
+data is; NumPy arrays take a short cut, since a call through a namespace costs more than the
+arithmetic on small problems.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+"""An array of ambient size: NumPy's today, any array-API library's by contract."""
+
+Vector: TypeAlias = NDArray[np.float64]
+"""An array on the host of the size of the active set: weights, scores."""
+
+
+def inner(a: Array, b: Array) -> float:
+    """Return the inner product of two arrays of one shape."""
+    if type(a) is np.ndarray and type(b) is np.ndarray:
+        return float(np.dot(a, b)) if a.ndim == 1 else float(np.vdot(a, b))
+    xp = array_namespace(a, b)
+    return float(xp.sum(a * b))
+
+
+def norm(a: Array) -> float:
+    """Return the Euclidean (Frobenius) norm of an array."""
+    return sqrt(inner(a, a))
+
+
+def zeros(shape: tuple[int, ...], like: Array | None = None) -> Array:
+    """Return float64 zeros, on the device of `like` where it is given."""
+    if like is None or is_numpy_array(like):
+        return np.zeros(shape)
+    xp = array_namespace(like)
+    result: Array = xp.zeros(shape, dtype=xp.float64, device=device(like))
+    return result
+
+
+def as_float_array(data: Any, name: str) -> Array:
+    """Return `data` as a float64 array without NaN or infinity; integers are converted.
+
+    Parameters
+    ----------
+    data : array_like
+        An array-API array is kept on its device; anything else becomes a NumPy array.
+    name : str
+        How error messages call it.
+    """
+    if is_array_api_obj(data) and not is_numpy_array(data):
+        xp = array_namespace(data)
+        array: Array = xp.astype(data, xp.float64)
+        finite = bool(xp.all(xp.isfinite(array)))
+    else:
+        array = as_real_array(data, name)
+        array = array.astype(np.float64, copy=False)
+        finite = bool(np.isfinite(array).all())
+    if not finite:
+        raise ValueError(f"{name} must be finite; got NaN or infinity in an array of shape "
+                         f"{tuple(array.shape)}. Remove or replace those entries.")
+    return array
+
+
+def as_real_array(data: Any, name: str) -> Array:
+    """Return `data` as a NumPy array of real numbers, float32 and float64 as they are."""
+    array = np.asarray(data)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}. "
+                         "Convert it to float64 first.")
+    return array.astype(np.float64)

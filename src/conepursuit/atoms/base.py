@@ -1,0 +1,115 @@
+"""The two contracts of an atom set: the set with its oracle, and a batch of its atoms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from conepursuit.arrays import Array, Vector
+
+
+class Atoms(ABC):
+    """A batch of k atoms of one set; weights and scores live on the host.
+
+    One atom is a batch of length one. Batches are immutable: `join` and indexing return new ones.
+
+    Attributes
+    ----------
+    keys : tuple of hashable
+        The identity of each atom. An atom that is selected again is recognised by its key and has
+        its weight increased, so that the active set stays a set.
+    """
+
+    keys: tuple[Hashable, ...]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @abstractmethod
+    def inner(self, gradient: Array) -> Vector:
+        """Return the scores (<g, a_i>)_i."""
+
+    @abstractmethod
+    def combine(self, weights: Vector) -> Array:
+        """Return sum_i w_i a_i."""
+
+    @abstractmethod
+    def gram(self, other: Atoms | None = None) -> Array:
+        """Return (<a_i, b_j>)_ij, where b are the atoms of `other`, or these."""
+
+    @abstractmethod
+    def join(self, other: Atoms) -> Atoms:
+        """Return the batch with the atoms of `other`, which it does not hold yet, at its end."""
+
+    @abstractmethod
+    def __getitem__(self, indices: Sequence[int] | Array) -> Atoms: ...
+
+    def norms(self) -> Vector:
+        """Return (||a_i||)_i."""
+        norms: Vector = np.sqrt(np.diag(self.gram()))
+        return norms
+
+    def rescore(self, gradient: Array, answer: Atoms) -> Vector:
+        """Return the scores, reusing what the oracle found when it gave `answer`.
+
+        An oracle that passes over its whole set has scored the active atoms on the way. Sets
+        whose oracle does so override this; it must agree with ``inner(gradient)``.
+        """
+        return self.inner(gradient)
+
+
+class AtomSet(ABC):
+    """A bounded set of atoms, reached through its linear minimisation oracle.
+
+    The origin belongs to every set and is kept implicit. A subclass needs `lmo`, `empty` and
+    `shape`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of one atom.
+    accuracy : float
+        delta of an approximate oracle: ``<g, lmo(g)> <= delta * min_a <g, a>`` whenever that
+        minimum is negative. 1 for an exact oracle.
+    symmetric : bool
+        Whether -a is in the set for every a.
+    """
+
+    shape: tuple[int, ...]
+    accuracy: float = 1.0
+    symmetric: bool = False
+
+    @abstractmethod
+    def lmo(self, gradient: Array) -> Atoms:
+        """Return the atom that minimises <g, a>, as a batch of one."""
+
+    @abstractmethod
+    def empty(self) -> Atoms:
+        """Return a batch without atoms, which those of the oracle can join."""
+
+    def steepest(self, gradient: Array) -> Atoms:
+        """Return the atom of largest \\|<g, a>\\|, as a batch of one."""
+        down = self.lmo(gradient)
+        if self.symmetric:
+            return down
+        up = self.lmo(-gradient)
+        return down if -down.inner(gradient)[0] >= up.inner(gradient)[0] else up
+
+    @property
+    def radius(self) -> float | None:
+        """The largest norm of an atom, where it is known."""
+        return None
+
+    def positive_functional(self) -> Array | None:
+        """Return t with <t, a> >= 1 for every atom but the origin, where one is at hand.
+
+        Such a t exists exactly when the cone is pointed and the atoms stay away from the origin.
+        It bounds the sum of weights by <t, x> and so turns a first-order test into a proof.
+        """
+        return None
+
+    def gauge(self, x: Array) -> float | None:
+        """Return min{c : x in c conv(A u {0})}, inf outside the cone, None where unknown."""
+        return None

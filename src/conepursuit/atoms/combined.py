@@ -1,0 +1,120 @@
+"""Atom sets made of other atom sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.atoms.base import AtomSet
+from conepursuit.atoms.dictionary import Dictionary, gauge
+from conepursuit.atoms.vectors import UnitVectors, Vectors
+
+
+class Symmetric(AtomSet):
+    """The atoms of a set and their negatives; their cone is the linear span.
+
+    Parameters
+    ----------
+    atoms : AtomSet
+        A set of vectors. The atom ``sign * a`` has the key ``(sign, key of a)``.
+    """
+
+    symmetric = True
+
+    def __init__(self, atoms: AtomSet) -> None:
+        self.atoms = _vector_set(atoms, "Symmetric")
+        self.shape, self.accuracy = atoms.shape, atoms.accuracy
+
+    def __repr__(self) -> str:
+        return f"Symmetric({self.atoms!r})"
+
+    def lmo(self, gradient: Array) -> Vectors:
+        atom = self.atoms.steepest(gradient)
+        assert isinstance(atom, Vectors)
+        base = atom.lookup
+        sign = -1 if atom.rescore(gradient, atom)[0] > 0 else 1
+
+        def lookup(keys: tuple[Any, ...]) -> Vector:
+            assert base is not None
+            signs = np.array([key[0] for key in keys], dtype=np.float64)
+            return signs * base(tuple(key[1] for key in keys))
+
+        return atom.tagged(sign, float(sign), None if base is None else lookup)
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    @property
+    def radius(self) -> float | None:
+        return self.atoms.radius
+
+    def gauge(self, x: Array) -> float | None:
+        if isinstance(self.atoms, UnitVectors):
+            return float(np.abs(x).sum())
+        if isinstance(self.atoms, Dictionary):
+            dense = self.atoms.dense
+            return gauge(np.hstack([dense, -dense]), x)
+        return None
+
+
+class Union(AtomSet):
+    """The atoms of several sets of one shape.
+
+    Parameters
+    ----------
+    *sets : AtomSet
+        Sets of vectors. An atom of the i-th set has the key ``(i, key in that set)``.
+    """
+
+    def __init__(self, *sets: AtomSet) -> None:
+        if not sets:
+            raise ValueError("Union needs at least one atom set; got none.")
+        self.sets = tuple(_vector_set(each, "Union") for each in sets)
+        shapes = {each.shape for each in sets}
+        if len(shapes) > 1:
+            raise ValueError(f"the sets of a Union need atoms of one shape; got {sorted(shapes)}.")
+        (self.shape,) = shapes
+        self.accuracy = min(each.accuracy for each in sets)
+        self.symmetric = all(each.symmetric for each in sets)
+
+    def __repr__(self) -> str:
+        return f"Union({', '.join(map(repr, self.sets))})"
+
+    def lmo(self, gradient: Array) -> Vectors:
+        answers = [each.lmo(gradient) for each in self.sets]
+        scores = [float(atom.rescore(gradient, atom)[0]) for atom in answers]
+        best = int(np.argmin(scores))
+        winner = answers[best]
+        assert isinstance(winner, Vectors)
+        return winner.tagged(best)
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    @property
+    def radius(self) -> float | None:
+        radii = [each.radius for each in self.sets]
+        known = [r for r in radii if r is not None]
+        return max(known) if len(known) == len(radii) else None
+
+    def positive_functional(self) -> Array | None:
+        """Return one member's functional that the other members confirm, or None."""
+        for each in self.sets:
+            t = each.positive_functional()
+            if t is None:
+                continue
+            least = min(float(other.lmo(t).inner(t)[0]) for other in self.sets)
+            if least > 0 and self.accuracy == 1.0:
+                return t / min(least, 1.0)
+        return None
+
+
+def _vector_set(atoms: AtomSet, name: str) -> AtomSet:
+    if not isinstance(atoms, AtomSet):
+        raise ValueError(f"{name} needs atom sets; got {type(atoms).__name__}. "
+                         f"Use {name}(Dictionary(D)) for the columns of a matrix D.")
+    if not isinstance(atoms.empty(), Vectors):
+        raise ValueError(f"{name} needs sets of vectors; got {atoms!r}.")
+    return atoms

@@ -1,0 +1,110 @@
+"""Atom sets given by a user's function, and an oracle that is as bad as it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array, as_float_array
+from conepursuit.atoms.base import AtomSet
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.atoms.vectors import Vectors, as_shape, fingerprint
+
+
+class FunctionAtoms(AtomSet):
+    """A set given by a function that minimises <g, a> over it.
+
+    Parameters
+    ----------
+    oracle : callable
+        ``oracle(g)`` returns an atom, an array of the shape of g. Equal arrays are one atom.
+    shape : int or tuple of int
+        Shape of one atom.
+    accuracy : float
+        delta in (0, 1] if the oracle is approximate: ``<g, oracle(g)> <= delta * min_a <g, a>``.
+    radius : float, optional
+        The largest norm of an atom.
+    functional : array_like, optional
+        t with <t, a> >= 1 for every atom but the origin.
+    """
+
+    def __init__(self, oracle: Callable[[Array], Any], shape: int | tuple[int, ...], *,
+                 accuracy: float = 1.0, radius: float | None = None,
+                 functional: Any = None) -> None:
+        self.oracle, self.shape = oracle, as_shape(shape)
+        self.accuracy = checked_accuracy(accuracy)
+        self._radius = radius
+        self._functional = None if functional is None else as_float_array(functional, "functional")
+
+    def __repr__(self) -> str:
+        return f"FunctionAtoms({getattr(self.oracle, '__name__', self.oracle)}, {self.shape})"
+
+    def lmo(self, gradient: Array) -> Vectors:
+        atom = as_float_array(self.oracle(gradient), "the oracle's answer")
+        if atom.shape != self.shape:
+            raise ValueError(f"the oracle must return an atom of shape {self.shape}; "
+                             f"got {atom.shape}.")
+        row = atom.reshape(-1).copy()  # the function may reuse its buffer
+        return Vectors.single(self.shape, fingerprint(row), row)
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    @property
+    def radius(self) -> float | None:
+        return self._radius
+
+    def positive_functional(self) -> Array | None:
+        return self._functional
+
+
+class ApproximateOracle(AtomSet):
+    """A dictionary whose oracle returns the worst atom that an accuracy of delta admits.
+
+    The atom returned is the one of largest <g, a> among those with
+    ``<g, a> <= delta * min_b <g, b>``. It is meant for tests of what theorems promise.
+
+    Parameters
+    ----------
+    atoms : Dictionary
+        The exact set.
+    accuracy : float
+        delta in (0, 1].
+    """
+
+    def __init__(self, atoms: Dictionary, accuracy: float) -> None:
+        self.atoms, self.shape = atoms, atoms.shape
+        self.accuracy = checked_accuracy(accuracy)
+
+    def __repr__(self) -> str:
+        return f"ApproximateOracle({self.atoms!r}, {self.accuracy})"
+
+    def lmo(self, gradient: Array) -> Vectors:
+        scores = self.atoms.scores(gradient)
+        least = float(scores.min())
+        if least >= 0:
+            return self.atoms.lmo(gradient)
+        admitted = np.flatnonzero(scores <= self.accuracy * least)
+        return self.atoms.answer(int(admitted[scores[admitted].argmax()]), scores)
+
+    def empty(self) -> Vectors:
+        return self.atoms.empty()
+
+    @property
+    def radius(self) -> float | None:
+        return self.atoms.radius
+
+    def positive_functional(self) -> Array | None:
+        return self.atoms.positive_functional()
+
+    def gauge(self, x: Array) -> float:
+        return self.atoms.gauge(x)
+
+
+def checked_accuracy(accuracy: float) -> float:
+    """Return delta as a float in (0, 1]."""
+    if not 0 < accuracy <= 1:
+        raise ValueError(f"accuracy is delta in (0, 1], 1 for an exact oracle; got {accuracy}.")
+    return float(accuracy)

@@ -1,0 +1,219 @@
+"""A finite set of atoms: the columns of a matrix."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+from scipy.sparse.linalg import LinearOperator
+
+from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.atoms.vectors import Vectors
+from conepursuit.linear import column, rmatvec
+
+
+class Dictionary(AtomSet):
+    """The columns of a matrix.
+
+    Parameters
+    ----------
+    matrix : array_like, scipy.sparse matrix or LinearOperator, shape (d, n)
+        One atom per column. Dense float32 and float64 arrays are used as they are, in C or F
+        order, read-only or memory-mapped; integers become float64; sparse matrices become CSC.
+    functional : array_like of shape (d,), optional
+        A vector t with <t, a> > 0 for every column a that is not zero. It makes the gaps of
+        least squares and other objectives with a conjugate into proofs. Where it is not given,
+        the vector of ones is tried, which serves every non-negative dictionary.
+
+    Notes
+    -----
+    The oracle is one product ``matrix.T @ g``; among equal scores the first column wins. Zero
+    columns are allowed and never selected, duplicated and collinear columns are fine. Keys are
+    column indices.
+    """
+
+    def __init__(self, matrix: Any, *, functional: Any = None) -> None:
+        self.matrix = _checked(matrix)
+        d, self.n_atoms = (int(n) for n in self.matrix.shape)
+        self.shape = (d,)
+        self._given = None if functional is None else self._scaled(as_real_array(
+            functional, "functional"), "functional")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape[0]} x {self.n_atoms})"
+
+    def scores(self, gradient: Array) -> Vector:
+        """Return (<g, a_j>)_j for every column."""
+        return rmatvec(self.matrix, gradient)
+
+    def lmo(self, gradient: Array) -> Vectors:
+        scores = self.scores(gradient)
+        return self.answer(int(scores.argmin()), scores)
+
+    def steepest(self, gradient: Array) -> Vectors:
+        scores = self.scores(gradient)
+        down, up = int(scores.argmin()), int(scores.argmax())
+        return self.answer(down if -scores[down] >= scores[up] else up, scores)
+
+    def answer(self, index: int, scores: Vector) -> Vectors:
+        """Return a column as an answer of the oracle, with the scores it was chosen by."""
+        return Vectors.single(self.shape, index, column(self.matrix, index),
+                              lambda keys: scores[list(keys)])
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    def batch(self, weights: Vector) -> Vectors:
+        """Return the columns whose weight is not zero."""
+        if weights.shape != (self.n_atoms,):
+            raise ValueError(f"weights must have shape ({self.n_atoms},), one per column; "
+                             f"got {weights.shape}.")
+        atoms = self.empty()
+        for index in np.flatnonzero(weights):
+            atoms = atoms.join(Vectors.single(self.shape, int(index),
+                                              column(self.matrix, int(index))))
+        return atoms
+
+    def coefficients(self, atoms: Atoms, weights: Vector) -> Vector:
+        """Return the weights of a result, one for each column of the dictionary.
+
+        >>> import numpy as np
+        >>> from conepursuit import Cone, Dictionary, FCMP, LeastSquares, minimize
+        >>> D = Dictionary(np.eye(3))
+        >>> result = minimize(LeastSquares([2.0, -1.0, 3.0]), Cone(D), FCMP(variant=1))
+        >>> D.coefficients(result.atoms, result.weights)
+        array([2., 0., 3.])
+        """
+        full = np.zeros(self.n_atoms)
+        full[list(atoms.keys)] = weights
+        return full
+
+    @cached_property
+    def norms(self) -> Vector | None:
+        """Norms of the columns; None for a LinearOperator, which does not show them."""
+        if isinstance(self.matrix, LinearOperator):
+            return None
+        if sparse.issparse(self.matrix):
+            return np.sqrt(np.asarray(self.matrix.multiply(self.matrix).sum(axis=0)).ravel())
+        return _column_norms(self.matrix)
+
+    @property
+    def radius(self) -> float | None:
+        return None if self.norms is None else float(self.norms.max())
+
+    def positive_functional(self) -> Array | None:
+        if self._given is not None:
+            return self._given
+        return self._ones
+
+    @cached_property
+    def _ones(self) -> Array | None:
+        try:
+            return self._scaled(np.ones(self.shape), "functional")
+        except ValueError:
+            return None
+
+    def _scaled(self, functional: Array, name: str) -> Array:
+        """Scale t so that <t, a> >= 1 on every column that is not zero."""
+        if functional.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}, one entry per row of the "
+                             f"dictionary; got {functional.shape}.")
+        values = self.scores(functional)
+        if self.norms is not None:
+            values = values[self.norms > 0]
+        least = float(values.min(initial=inf))
+        if not least > 0:
+            raise ValueError(f"{name} must have a positive inner product with every atom; the "
+                             f"least is {least:.3g}. See Dictionary.find_functional.")
+        return functional / (least if least < inf else 1.0)
+
+    def find_functional(self) -> Array | None:
+        """Return a t of small norm with <t, a> >= 1 on every atom, or None if there is none.
+
+        Solves the linear programme min ||t||_1, D't >= 1 on normalised columns, so it needs a
+        matrix and time; give the answer to ``Dictionary(matrix, functional=t)``.
+        """
+        if self.norms is None:
+            raise ValueError("find_functional needs the columns; got a LinearOperator. "
+                             "Give functional= yourself, or a matrix.")
+        d, used = self.shape[0], np.flatnonzero(self.norms > 0)
+        dense = self.matrix.toarray() if sparse.issparse(self.matrix) else self.matrix
+        unit = dense[:, used] / self.norms[used]
+        answer = linprog(np.ones(2 * d), A_ub=np.hstack([-unit.T, unit.T]),
+                         b_ub=-np.ones(len(used)), bounds=(0, None), method="highs")
+        if not answer.success:
+            return None
+        return self._scaled(answer.x[:d] - answer.x[d:], "functional")
+
+    def gauge(self, x: Array) -> float:
+        return gauge(self.dense, x)
+
+    @cached_property
+    def dense(self) -> Array:
+        """The matrix as an array, made when a linear programme needs it."""
+        if isinstance(self.matrix, np.ndarray):
+            return self.matrix
+        if sparse.issparse(self.matrix):
+            dense: Array = self.matrix.toarray()
+            return dense
+        return np.stack([column(self.matrix, j) for j in range(self.n_atoms)], axis=1)
+
+
+def gauge(matrix: Array, x: Array) -> float:
+    """Return min sum(w) over w >= 0 with ``matrix @ w = x``, inf where there is no such w."""
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest == 0:
+        return 0.0
+    answer = linprog(np.ones(matrix.shape[1]), A_eq=matrix, b_eq=x / largest, bounds=(0, None),
+                     method="highs")
+    return float(answer.fun) * largest if answer.success else inf
+
+
+def _checked(matrix: Any) -> Any:
+    """Return a finite matrix of a kind that `linear` knows."""
+    if isinstance(matrix, LinearOperator):
+        try:
+            probe = rmatvec(matrix, np.ones(matrix.shape[0]))
+        except NotImplementedError:
+            raise ValueError("the LinearOperator has no rmatvec, which the oracle needs. "
+                             "Give rmatvec=, the product with the transpose.") from None
+        result, finite = matrix, bool(np.isfinite(probe).all())
+    elif sparse.issparse(matrix):
+        result = sparse.csc_array(matrix, dtype=np.float64)
+        result.sum_duplicates()
+        finite = bool(np.isfinite(result.data).all())
+    else:
+        result = as_real_array(matrix, "the dictionary")
+        if result.ndim != 2:
+            raise ValueError("a dictionary is a matrix with one atom per column; got an array of "
+                             f"shape {result.shape}. Use D[:, None] for a single atom.")
+        # NaN and infinity survive a sum; only if it is not finite is each entry looked at.
+        with np.errstate(all="ignore"):
+            total = result.sum()
+        finite = bool(np.isfinite(total)) or bool(np.isfinite(result).all())
+    if 0 in result.shape:
+        raise ValueError(f"the dictionary is empty; got shape {tuple(result.shape)}. "
+                         "It needs at least one row and one column.")
+    if not finite:
+        raise ValueError("the dictionary must be finite; got NaN or infinity in a matrix of "
+                         f"shape {tuple(result.shape)}. Remove or replace those entries.")
+    return result
+
+
+def _column_norms(matrix: Array) -> Vector:
+    """Return the norms of the columns, safe against overflow, without a copy of the matrix."""
+    squares = np.zeros(matrix.shape[1])
+    with np.errstate(over="ignore"):
+        for i in range(0, matrix.shape[0], 64):
+            block = matrix[i : i + 64].astype(np.float64, copy=False)
+            squares += np.einsum("ij,ij->j", block, block)
+    norms: Vector = np.sqrt(squares)
+    for j in np.flatnonzero(~((squares > 1e-290) & (squares < inf))):
+        largest = float(np.abs(matrix[:, j]).max())
+        norms[j] = largest * np.linalg.norm(matrix[:, j] / largest) if largest else 0.0
+    return norms

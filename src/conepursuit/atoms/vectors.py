@@ -1,0 +1,268 @@
+"""Atoms that are plain vectors, and the sets of vectors with an oracle in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from hashlib import blake2b
+from math import inf
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array, Vector, norm
+from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.linear import gram, matvec, rmatvec
+
+Lookup = Callable[[tuple[Any, ...]], Vector]
+
+
+class Table:
+    """The vectors of one run, one row each, only ever added to.
+
+    All batches of a run share one table, so that joining an atom copies one row and dropping one
+    copies nothing. Rows are dense, or sparse where the first one is.
+    """
+
+    __slots__ = ("_rows", "count", "norms", "parts", "slots")
+
+    def __init__(self, size: int) -> None:
+        self._rows: Any = np.empty((0, size))
+        self.parts: list[Any] = []  # sparse rows that are not in _rows yet
+        self.count = 0
+        self.slots: dict[Hashable, int] = {}
+        self.norms = np.empty(0)
+
+    @classmethod
+    def single(cls, key: Hashable, row: Any) -> Table:
+        """Return a table of one row, without copying it."""
+        table = cls.__new__(cls)
+        table._rows = row if sparse.issparse(row) else row.reshape(1, -1)
+        table.parts, table.count, table.slots, table.norms = [], 1, {key: 0}, np.empty(0)
+        return table
+
+    @property
+    def rows(self) -> Any:
+        if self.parts:
+            self._rows = sparse.vstack([self._rows, *self.parts], format="csr")
+            self.parts = []
+        return self._rows[: self.count] if isinstance(self._rows, np.ndarray) else self._rows
+
+    def add(self, key: Hashable, row: Any) -> int:
+        """Store a row under its key and return where it lies."""
+        slot = self.slots.get(key)
+        if slot is not None:
+            return slot
+        slot, self.count = self.count, self.count + 1
+        self.slots[key] = slot
+        if slot == 0 and sparse.issparse(row):
+            self._rows = row
+        elif sparse.issparse(self._rows):
+            self.parts.append(sparse.csr_array(row.reshape(1, -1)))
+        else:
+            if slot == len(self._rows):
+                grown = np.empty((max(8, 2 * slot), self._rows.shape[1]))
+                grown[:slot] = self._rows
+                self._rows = grown
+            self._rows[slot] = row.toarray()[0] if sparse.issparse(row) else row
+        return slot
+
+    def norms_of(self, slots: Array) -> Vector:
+        """Return the norms of some rows; each is computed once."""
+        if len(self.norms) < self.count:
+            fresh = self.rows[len(self.norms) :]
+            squares = fresh.multiply(fresh).sum(axis=1) if sparse.issparse(fresh) else (
+                np.einsum("ij,ij->i", fresh, fresh))
+            self.norms = np.concatenate([self.norms, np.sqrt(np.asarray(squares))])
+        norms: Vector = self.norms[slots]
+        return norms
+
+
+class Vectors(Atoms):
+    """A batch of vectors (arrays of one shape, flattened), rows of a shared table.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of one atom.
+    keys : tuple of hashable
+        Identity of each atom.
+    table : Table
+        Where the vectors are.
+    slots : ndarray of int
+        The row of each atom.
+    lookup : callable, optional
+        For the answer of an oracle: maps keys of the set to their scores at the gradient asked.
+    """
+
+    __slots__ = ("keys", "lookup", "shape", "slots", "table")
+
+    def __init__(self, shape: tuple[int, ...], keys: tuple[Hashable, ...], table: Table,
+                 slots: Array, lookup: Lookup | None = None) -> None:
+        self.shape, self.keys, self.table = shape, keys, table
+        self.slots, self.lookup = slots, lookup
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> Vectors:
+        """Return a batch without atoms on a table of its own."""
+        return cls(shape, (), Table(int(np.prod(shape))), np.empty(0, dtype=np.intp))
+
+    @classmethod
+    def single(cls, shape: tuple[int, ...], key: Hashable, row: Any,
+               lookup: Lookup | None = None) -> Vectors:
+        """Return a batch of one."""
+        return cls(shape, (key,), Table.single(key, row), _FIRST, lookup)
+
+    def inner(self, gradient: Array) -> Vector:
+        scores: Vector = matvec(self.table.rows, gradient.reshape(-1))[self.slots]
+        return scores
+
+    def combine(self, weights: Vector) -> Array:
+        rows = self.table.rows
+        if len(self.slots) == 1 and isinstance(rows, np.ndarray):
+            x = weights[0] * rows[self.slots[0]]
+        else:
+            spread = np.zeros(self.table.count)
+            spread[self.slots] = weights
+            x = rmatvec(rows, spread)
+        return x if len(self.shape) == 1 else x.reshape(self.shape)
+
+    def gram(self, other: Atoms | None = None) -> Array:
+        if other is None:
+            return gram(self.table.rows[self.slots].T)
+        assert isinstance(other, Vectors)
+        block = [self.inner(other[[j]].combine(np.ones(1))) for j in range(len(other))]
+        return np.stack(block, axis=1)
+
+    def join(self, other: Atoms) -> Vectors:
+        assert isinstance(other, Vectors)
+        table, slots = self.table, self.slots
+        if table.count > 2 * len(self) + 32:  # mostly dropped atoms: start afresh
+            table = Table(int(np.prod(self.shape)))
+            rows = self.table.rows
+            slots = np.array([table.add(k, rows[[s]] if sparse.issparse(rows) else rows[s])
+                              for k, s in zip(self.keys, self.slots, strict=True)], dtype=np.intp)
+        theirs = other.table.rows
+        fresh = [table.add(k, theirs[[s]] if sparse.issparse(theirs) else theirs[s])
+                 for k, s in zip(other.keys, other.slots, strict=True)]
+        return Vectors(self.shape, self.keys + other.keys, table, np.append(slots, fresh))
+
+    def __getitem__(self, indices: Sequence[int] | Array) -> Vectors:
+        keys = tuple(self.keys[i] for i in indices)
+        return Vectors(self.shape, keys, self.table, self.slots[indices])
+
+    def norms(self) -> Vector:
+        return self.table.norms_of(self.slots)
+
+    def rescore(self, gradient: Array, answer: Atoms) -> Vector:
+        lookup = getattr(answer, "lookup", None)
+        return self.inner(gradient) if lookup is None else lookup(self.keys)
+
+    def tagged(self, tag: Hashable, sign: float = 1.0, lookup: Lookup | None = None) -> Vectors:
+        """Return this atom, times `sign`, under the key (tag, key)."""
+        (key,), rows = self.keys, self.table.rows
+        slot = self.slots[0]
+        row = rows[[slot]] if sparse.issparse(rows) else rows[slot]
+        return Vectors.single(self.shape, (tag, key), row if sign == 1.0 else sign * row, lookup)
+
+
+_FIRST = np.zeros(1, dtype=np.intp)
+
+
+def fingerprint(row: Array) -> bytes:
+    """Return the key of a generated atom: equal for equal vectors, different otherwise."""
+    return blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16).digest()
+
+
+def as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with at least one entry."""
+    full = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if not full or any(n < 1 for n in full):
+        raise ValueError(f"atoms need a shape with at least one entry; got {shape!r}.")
+    return tuple(int(n) for n in full)
+
+
+class UnitVectors(AtomSet):
+    """The unit vectors e_1, ..., e_n; their cone is the non-negative orthant.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the vectors. Keys are positions in the flattened array.
+    """
+
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
+        self.shape = as_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"UnitVectors({self.shape})"
+
+    def _atom(self, index: int, scores: Array) -> Vectors:
+        row = sparse.csr_array(([1.0], [index], [0, 1]), shape=(1, scores.size))
+        return Vectors.single(self.shape, index, row, lambda keys: scores[list(keys)])
+
+    def lmo(self, gradient: Array) -> Vectors:
+        scores = gradient.reshape(-1)
+        return self._atom(int(scores.argmin()), scores)
+
+    def steepest(self, gradient: Array) -> Vectors:
+        scores = gradient.reshape(-1)
+        return self._atom(int(np.abs(scores).argmax()), scores)
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    @property
+    def radius(self) -> float:
+        return 1.0
+
+    def positive_functional(self) -> Array:
+        return np.ones(self.shape)
+
+    def gauge(self, x: Array) -> float:
+        return float(x.sum()) if (x >= 0).all() else inf
+
+
+class NonnegativeSphere(AtomSet):
+    """The unit vectors of the non-negative orthant, {a : a >= 0, ||a|| = 1}.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the vectors.
+
+    Notes
+    -----
+    The oracle is the normalised positive part of -g. Where g >= 0 no atom descends, and the least
+    bad one is a coordinate vector.
+    """
+
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
+        self.shape = as_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"NonnegativeSphere({self.shape})"
+
+    def lmo(self, gradient: Array) -> Vectors:
+        scores = gradient.reshape(-1)
+        row = np.maximum(-scores, 0.0)
+        largest = row.max()
+        if largest > 0:
+            row /= largest  # so that the norm neither overflows nor vanishes
+            row /= norm(row)
+        else:
+            row[scores.argmin()] = 1.0
+        return Vectors.single(self.shape, fingerprint(row), row)
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    @property
+    def radius(self) -> float:
+        return 1.0
+
+    def positive_functional(self) -> Array:
+        return np.ones(self.shape)  # the sum of a non-negative unit vector is at least its norm
+
+    def gauge(self, x: Array) -> float:
+        return norm(x) if (x >= 0).all() else inf

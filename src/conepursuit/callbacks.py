@@ -1,0 +1,64 @@
+"""Callbacks for `minimize`; nothing in the core prints."""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Any
+
+from conepursuit.results import State
+
+
+class ProgressBar:
+    """Show a bar that fills as the gap falls, with the numbers of the current state.
+
+    Parameters
+    ----------
+    tol : float
+        The tolerance of the run; the bar is full when the relative gap has reached it.
+    console : rich.console.Console, optional
+        Where to draw; the terminal by default.
+
+    Notes
+    -----
+    Needs rich: ``pip install "conepursuit[cli]"``.
+
+    Examples
+    --------
+    >>> minimize(objective, domain, algorithm, callback=ProgressBar())  # doctest: +SKIP
+    """
+
+    def __init__(self, tol: float = 1e-8, console: Any = None) -> None:
+        try:
+            from rich import progress
+        except ImportError:
+            raise ImportError('ProgressBar needs rich: pip install "conepursuit[cli]".') from None
+        self.tol, self._start, self._share = tol, inf, 0.0
+        self._progress = progress.Progress(
+            progress.BarColumn(), progress.TextColumn("{task.description}"),
+            progress.TimeElapsedColumn(), console=console)
+        self._task: Any = None
+
+    def __call__(self, state: State) -> None:
+        """Draw a state."""
+        if self._task is None:
+            self._start, self._share = inf, 0.0
+            self._task = self._progress.add_task("", total=1.0)
+            self._progress.start()
+        gap = state.certificate.gap
+        relative = gap / state.decrease if state.decrease > 0 else inf
+        self._start = min(self._start, relative) if self._start == inf else self._start
+        if relative <= self.tol:
+            self._share = 1.0
+        elif relative < self._start < inf and self.tol > 0:
+            self._share = max(self._share, log(self._start / relative)
+                              / log(self._start / self.tol))
+        sign = "≤" if state.certificate.proven else "≈"
+        text = (f"iteration {state.iteration}  f {state.value:.6g}  gap {sign} {gap:.2g}  "
+                f"atoms {len(state.iterate.weights)}")
+        self._progress.update(self._task, completed=self._share, description=text)
+
+    def close(self) -> None:
+        """Leave the bar as it is; `minimize` calls this at the end."""
+        if self._task is not None:
+            self._progress.stop()
+            self._task = None

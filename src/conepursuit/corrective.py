@@ -1,0 +1,144 @@
+"""The fully corrective update: all weights of the active atoms are fitted anew."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from conepursuit.arrays import Array, Vector, inner
+from conepursuit.atoms.base import Atoms
+from conepursuit.domains import Domain
+from conepursuit.iterate import Direction, Iterate, Local
+from conepursuit.objectives.base import Objective
+from conepursuit.refit import Factor
+from conepursuit.steps import first_estimate, shortened
+
+Move: TypeAlias = tuple[Iterate, float, bool]
+"""The next iterate, the step that led there, and whether it was a good one."""
+
+INNER_ITERATIONS = 100
+INNER_TOLERANCE = 1e-10
+"""An inner problem is solved when a refit promises this share of what the first one did."""
+
+
+class Metric:
+    """The matrix of the refits, a Gram matrix or a constant Hessian, kept up with the active set.
+
+    An atom that joins costs one block of inner products; nothing is computed twice.
+    """
+
+    def __init__(self, objective: Objective, hessian: bool) -> None:
+        self.objective, self.hessian = objective, hessian
+        self.keys: tuple[object, ...] = ()
+        self._entries = np.empty((0, 0))
+        self.factor = Factor()
+
+    def update(self, x: Array, atoms: Atoms) -> Array:
+        """Return the matrix of these atoms: those of the last call first, then new ones."""
+        k, n = len(self.keys), len(atoms)
+        if atoms.keys[:k] != self.keys:
+            self.factor, k = Factor(), 0
+        if n > len(self._entries):
+            grown = np.empty((2 * n, 2 * n))
+            grown[:k, :k] = self._entries[:k, :k]
+            self._entries = grown
+        if n > k:
+            new = atoms[range(k, n)]
+            block = self.objective.model(x, atoms, new) if self.hessian else atoms.gram(new)
+            assert block is not None
+            self._entries[:n, k:n] = block
+            self._entries[k:n, :k] = block[:k].T
+        self.keys = atoms.keys
+        return self._entries[:n, :n]
+
+    def keep(self, positions: Array, atoms: Atoms) -> None:
+        """Forget all atoms but those at `positions`."""
+        n, k = len(self.keys), len(positions)
+        if k < n:
+            self.factor.keep(positions, n)
+            self._entries[:k, :k] = self._entries[np.ix_(positions, positions)]
+            self.keys = atoms.keys
+
+
+class Corrector:
+    """The update of FCMP and OMP; it keeps the metric and its factor through a run.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is minimised.
+    exact : bool
+        Whether f itself (variant 1) or its quadratic upper bound (variant 0) is minimised over
+        the hull of the active atoms.
+    """
+
+    def __init__(self, objective: Objective, exact: bool) -> None:
+        self.objective, self.exact = objective, exact
+        self.metric = Metric(objective, hessian=exact and objective.quadratic)
+        self.curvature = 1.0 if self.metric.hessian else objective.smoothness
+
+    def __call__(self, iterate: Iterate, local: Local, d: Direction) -> Move:
+        """Return the refitted iterate; its step is 1."""
+        scores = local.scores
+        joined = iterate if d.toward is None else iterate.joined(d.toward, 0.0)
+        if len(joined.weights) > len(scores):
+            scores = np.append(scores, local.gain * local.score)
+        Q = self.metric.update(iterate.x, joined.atoms)
+        good = self.exact or self._good(local, d, joined, Q)
+        if self.exact and not self.objective.quadratic:
+            weights = self._minimize(local.domain, joined, scores, Q)
+        else:
+            assert self.curvature is not None
+            weights = local.domain.refit(Q, scores / self.curvature, joined.weights,
+                                         self.metric.factor)
+        kept = np.flatnonzero(weights)
+        atoms = joined.atoms if len(kept) == len(weights) else joined.atoms[kept]
+        self.metric.keep(kept, atoms)
+        return Iterate(joined.x, atoms, weights[kept]).recomputed(), 1.0, good
+
+    def _good(self, local: Local, d: Direction, joined: Iterate, Q: Array) -> bool:
+        """Return whether a pairwise step would have been good here (errata A13)."""
+        v = local.away
+        if v is None or self.curvature is None:
+            return True
+        slope, square = -float(local.scores[v]), float(Q[v, v])
+        if d.toward is not None:
+            z = joined.position(d.toward)
+            slope, square = slope + local.score, square - 2 * Q[v, z] + Q[z, z]
+        return -slope < self.curvature * square * float(local.iterate.weights[v])
+
+    def _minimize(self, domain: Domain, start: Iterate, scores: Vector, gram: Array) -> Vector:
+        """Minimise f over the weights by Newton steps, or spectral ones where f has no Hessian."""
+        atoms, weights, x, promise = start.atoms, start.weights, start.x, 0.0
+        if self.curvature is None:
+            self.curvature = self._first_curvature(x, atoms, scores)
+        for _ in range(INNER_ITERATIONS):
+            hessian = self.objective.model(x, atoms, atoms)
+            if hessian is None:
+                target = domain.refit(gram, scores / self.curvature, weights, self.metric.factor)
+            else:
+                target = domain.refit(hessian, scores, weights, Factor())
+            change = target - weights
+            slope = float(scores @ change)
+            promise = promise or slope
+            if slope >= INNER_TOLERANCE * promise:
+                break
+            vector = atoms.combine(change)
+            d = Direction("refit", slope, 1.0, charge=domain.penalty * float(change.sum()))
+            step, there = shortened(self.objective, x, vector, d, 1.0)
+            if step == 0:
+                break
+            weights = target if step == 1 else weights + step * change
+            x = atoms.combine(weights)
+            scores = atoms.inner(self.objective.value_and_gradient(x)[1]) + domain.penalty
+            secant = (there - slope) / (step * inner(vector, vector))
+            self.curvature = max(secant, self.curvature / 100)
+        return weights
+
+    def _first_curvature(self, x: Array, atoms: Atoms, scores: Vector) -> float:
+        """Estimate the curvature along the steepest descent of the weights."""
+        descent = -scores / np.maximum(atoms.norms(), np.finfo(np.float64).tiny) ** 2
+        vector = atoms.combine(descent)
+        d = Direction("refit", float(scores @ descent))
+        return first_estimate(self.objective, x, vector, d, inner(vector, vector))

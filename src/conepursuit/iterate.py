@@ -1,0 +1,192 @@
+"""Where we are (Iterate), what we know there (Local), where we may go (Direction)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from conepursuit.arrays import Array, Vector, inner, norm
+from conepursuit.atoms.base import Atoms
+from conepursuit.domains import Domain
+
+TIE = 1e-13
+"""Scores that differ by less than this times ||g|| ||a|| agree up to the rounding of a sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """d = gain * toward - loss * atoms[away] - shrink * x, for steps in [0, max_step].
+
+    Attributes
+    ----------
+    kind : str
+        "forward", "away", "pairwise", "shrink" or "refit".
+    slope : float
+        <grad f(x), d> (with the penalty); x is stationary where it is not negative.
+    max_step : float
+        The step at which a stored weight becomes zero, inf where none decreases.
+    charge : float
+        The penalty's share of the slope, the same all along the line.
+    """
+
+    kind: str
+    slope: float
+    max_step: float = inf
+    toward: Atoms | None = None
+    gain: float = 1.0
+    away: int | None = None
+    loss: float = 1.0
+    shrink: float = 0.0
+    charge: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """x = sum_i weights[i] atoms[i]; immutable, so that a callback may keep it.
+
+    The active set holds the atoms with weight, each once. The origin is not stored.
+    """
+
+    x: Array
+    atoms: Atoms
+    weights: Vector
+
+    @property
+    def size(self) -> float:
+        """The sum of the absolute weights, an upper bound on the atomic norm of x."""
+        return float(np.abs(self.weights).sum())
+
+    def position(self, atom: Atoms) -> int | None:
+        """Return where an atom is in the active set, None if it is not active."""
+        key = atom.keys[0]
+        return self.atoms.keys.index(key) if key in self.atoms.keys else None
+
+    def vector(self, d: Direction) -> Array:
+        """Return d as an array."""
+        parts = []
+        if d.toward is not None:
+            parts.append(d.toward.combine(np.array([d.gain])))
+        if d.away is not None:
+            parts.append(self.atoms[[d.away]].combine(np.array([-d.loss])))
+        if d.shrink:
+            parts.append(-d.shrink * self.x)
+        vector = parts[0]
+        for part in parts[1:]:
+            vector += part
+        return vector
+
+    def moved(self, d: Direction, step: float, vector: Array) -> Iterate:
+        """Return x + step * d; where the step is the largest allowed, the weight drops to zero."""
+        weights = self.weights * (1.0 - step * d.shrink)
+        if d.away is not None:
+            reduced = weights[d.away] - step * d.loss
+            weights[d.away] = 0.0 if step >= d.max_step else max(reduced, 0.0)
+        elif d.shrink > 0 and step >= d.max_step and d.toward is None:
+            weights[:] = 0.0
+        out = Iterate(self.x + step * vector, self.atoms, weights)
+        if d.toward is not None:
+            out = out.joined(d.toward, step * d.gain)
+        return out.pruned()
+
+    def joined(self, atom: Atoms, weight: float) -> Iterate:
+        """Return the iterate with weight added to an atom; x is left to the caller."""
+        place = self.position(atom)
+        if place is None:
+            return Iterate(self.x, self.atoms.join(atom), np.append(self.weights, weight))
+        weights = self.weights.copy()
+        weights[place] += weight
+        return Iterate(self.x, self.atoms, weights)
+
+    def pruned(self) -> Iterate:
+        """Return the iterate without the atoms that carry no weight."""
+        if self.weights.all():
+            return self
+        keep = np.flatnonzero(self.weights)
+        return Iterate(self.x, self.atoms[keep], self.weights[keep])
+
+    def recomputed(self) -> Iterate:
+        """Return the iterate with x made afresh from atoms and weights."""
+        x = self.atoms.combine(self.weights) if len(self.weights) else 0.0 * self.x
+        return Iterate(x, self.atoms, self.weights)
+
+    def same_weights(self, other: Iterate) -> bool:
+        """Return whether two iterates have the same atoms with the same weights."""
+        return (len(self.weights) == len(other.weights)
+                and bool((self.weights == other.weights).all())
+                and self.atoms.keys == other.atoms.keys)
+
+
+class Local:
+    """First-order information at an iterate; the oracle is asked once.
+
+    With a penalty, lambda is added to the score of every atom.
+
+    Attributes
+    ----------
+    toward : Atoms
+        The oracle's answer z, a batch of one.
+    gain : float
+        -1 where a domain of signed weights descends along -z.
+    score : float
+        gain * <g, z>; z descends where it is negative, else the origin is the answer.
+    """
+
+    def __init__(self, domain: Domain, iterate: Iterate, gradient: Array) -> None:
+        self.domain, self.iterate, self.gradient = domain, iterate, gradient
+        self.toward = (domain.atoms.steepest if domain.signed else domain.atoms.lmo)(gradient)
+        score = float(self.toward.rescore(gradient, self.toward)[0])
+        self.gain = -1.0 if domain.signed and score > 0 else 1.0
+        self.score = self.gain * score + domain.penalty
+
+    @cached_property
+    def height(self) -> float:
+        """<g, x>."""
+        penalty = self.domain.penalty
+        height = inner(self.gradient, self.iterate.x)
+        return height + penalty * self.iterate.size if penalty else height
+
+    @cached_property
+    def scores(self) -> Vector:
+        """The scores (<g, a_i>)_i of the active atoms."""
+        return self.iterate.atoms.rescore(self.gradient, self.toward) + self.domain.penalty
+
+    @cached_property
+    def gradient_norm(self) -> float:
+        """||g||."""
+        return norm(self.gradient)
+
+    @cached_property
+    def away(self) -> int | None:
+        """The active atom of steepest ascent; None is the origin, active while there is room.
+
+        Exact line searches make ties, and rounding must not decide them (errata A3). Among
+        active atoms whose scores agree up to rounding, the one of largest weight is taken; the
+        origin, whose weight is infinite in a cone, so wins every tie.
+        """
+        if not len(self.iterate.weights):
+            return None
+        scores, weights = self.scores, self.iterate.weights
+        best = int(scores.argmax())
+        noise = TIE * self.gradient_norm * float(self.iterate.atoms.norms()[best])
+        if scores[best] <= noise and self.domain.room(self.iterate.size) > 0:
+            return None
+        return int(np.where(scores >= scores[best] - noise, weights, -inf).argmax())
+
+    def direction(self, kind: str, max_step: float = inf, *, gain: float = 0.0,
+                  away: int | None = None, loss: float = 1.0, shrink: float = 0.0) -> Direction:
+        """Return d = gain * z - loss * atoms[away] - shrink * x with its slope."""
+        slope, added = 0.0, 0.0
+        if gain:
+            slope, added = gain * self.score, gain
+        if away is not None:
+            slope, added = slope - loss * float(self.scores[away]), added - loss
+        if shrink:
+            slope -= shrink * self.height
+        charge = 0.0
+        if self.domain.penalty:
+            charge = self.domain.penalty * (added - shrink * self.iterate.size)
+        return Direction(kind, slope, max_step, self.toward if gain else None, gain * self.gain,
+                         away, loss, shrink, charge)

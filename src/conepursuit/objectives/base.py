@@ -1,0 +1,134 @@
+"""What an objective must know, what it may know, and one made from a user's function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array, as_float_array, inner
+from conepursuit.atoms.base import Atoms
+
+
+class Objective(ABC):
+    """A smooth convex function on arrays of one shape.
+
+    A subclass needs `shape` and `value_and_gradient`; whatever else it knows makes more step
+    rules, faster refits and proven gaps available. Outside its domain a function returns inf.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the argument.
+    smoothness : float or None
+        L, a true upper bound on the curvature; None where there is none.
+    strong_convexity : float
+        mu, a lower bound on the curvature.
+    quadratic : bool
+        Whether the Hessian is constant.
+    minimizer_bound : float or None
+        A bound on ||x*|| over every cone.
+    """
+
+    shape: tuple[int, ...]
+    smoothness: float | None = None
+    strong_convexity: float = 0.0
+    quadratic: bool = False
+    minimizer_bound: float | None = None
+
+    @abstractmethod
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """Return f(x) and its gradient."""
+
+    def value(self, x: Array) -> float:
+        """Return f(x)."""
+        return self.value_and_gradient(x)[0]
+
+    def hessian_product(self, x: Array, d: Array) -> Array | None:
+        """Return H(x) d, or None where it is not to be had."""
+        return None
+
+    def curvature(self, x: Array, d: Array) -> float | None:
+        """Return <d, H(x) d>, or None where it is not to be had."""
+        product = self.hessian_product(x, d)
+        return None if product is None else inner(d, product)
+
+    def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array | None:
+        """Return (<a_i, H(x) b_j>)_ij for atoms a and b, or None."""
+        block = []
+        for j in range(len(others)):
+            product = self.hessian_product(x, others[[j]].combine(np.ones(1)))
+            if product is None:
+                return None
+            block.append(atoms.inner(product))
+        return np.stack(block, axis=1)
+
+    def conjugate(self, u: Array) -> float | None:
+        """Return f*(u) = sup_x <u, x> - f(x), inf outside its domain, None where unknown."""
+        return None
+
+    def duality_gap(self, x: Array, value: float, gradient: Array, functional: Array | None,
+                    shift: float, largest: float) -> float | None:
+        """Return the least f(x) + f*(s q), q = gradient + shift * functional, 0 <= s <= largest.
+
+        Any s gives a bound; the default tries s = 1, the best one at a minimiser, and s = 0.
+        """
+        q = gradient if functional is None else gradient + shift * functional
+        bounds = [self.conjugate(min(1.0, largest) * q), self.conjugate(0.0 * q)]
+        known = [b for b in bounds if b is not None]
+        return value + min(known) if known else None
+
+
+class FunctionObjective(Objective):
+    """An objective given by a function that returns its value and gradient.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x)`` returns ``(value, gradient)``. Outside the domain the value is inf.
+    shape : int or tuple of int
+        Shape of x.
+    smoothness : float, optional
+        L. Without it use ``AdaptiveStep``, which needs none.
+    strong_convexity : float
+        mu.
+    conjugate : callable, optional
+        ``conjugate(u)`` returns f*(u); it makes proven gaps possible.
+    """
+
+    def __init__(self, function: Callable[[Array], tuple[float, Any]],
+                 shape: int | tuple[int, ...], *, smoothness: float | None = None,
+                 strong_convexity: float = 0.0,
+                 conjugate: Callable[[Array], float] | None = None) -> None:
+        if smoothness is not None and not 0 < smoothness < inf:
+            raise ValueError(f"smoothness is L, positive and finite; got {smoothness}. "
+                             "Leave it out and use AdaptiveStep where there is none.")
+        self.function = function
+        self.shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape)
+        self.smoothness, self.strong_convexity = smoothness, strong_convexity
+        self._conjugate = conjugate
+
+    def __repr__(self) -> str:
+        return f"FunctionObjective({getattr(self.function, '__name__', self.function)})"
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        value, gradient = self.function(x)
+        gradient = np.asarray(gradient, dtype=np.float64)
+        if gradient.shape != self.shape:
+            raise ValueError(f"the function must return a gradient of shape {self.shape}; "
+                             f"got {gradient.shape}.")
+        return float(value), gradient
+
+    def conjugate(self, u: Array) -> float | None:
+        return None if self._conjugate is None else float(self._conjugate(u))
+
+
+def as_target(y: Any, name: str = "y") -> Array:
+    """Return the data of an objective: finite, float64, at least one entry."""
+    target = as_float_array(y, name)
+    if target.ndim == 0 or 0 in target.shape:
+        raise ValueError(f"{name} needs at least one entry and one axis; got shape {target.shape}.")
+    return target

@@ -1,0 +1,199 @@
+"""The loop. Numerics are in `iterates`; stopping and records in `minimize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from math import inf, isfinite, nan
+from time import perf_counter
+from typing import Any, TypeAlias, cast
+
+from conepursuit.algorithms import Algorithm
+from conepursuit.certificates import certifier
+from conepursuit.domains import Domain
+from conepursuit.iterate import Iterate, Local
+from conepursuit.objectives.base import Objective
+from conepursuit.results import Result, State, Status, Trace, as_iterate, check_fit, origin
+
+Callback: TypeAlias = Callable[[State], bool | None]
+"""Called with every state; True stops the run. A method `close` is called when the run ends."""
+
+RISE = 1e-9
+"""Share of the decrease so far by which f may seem to rise through rounding."""
+
+
+def iterates(objective: Objective, domain: Domain, algorithm: Algorithm, *,
+             start: Any = None) -> Generator[State, Iterate | None, Status]:
+    """Yield the states of an algorithm, without end unless there is nowhere to go.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise.
+    domain : Cone, Span or Hull
+        Over what.
+    algorithm : Algorithm
+        How.
+    start : Result, Iterate or array_like, optional
+        Where to start: a result, its iterate, or the weights of all columns of a Dictionary.
+        The origin by default.
+
+    Returns
+    -------
+    generator of State
+        It returns the Status that ended it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conepursuit import NNMP, Cone, Dictionary, LeastSquares, iterates
+    >>> for state in iterates(LeastSquares([3.0, 4.0]), Cone(Dictionary(np.eye(2))), NNMP()):
+    ...     print(state.iteration, state.value, state.certificate.gap)
+    0 12.5 12.5
+    1 4.5 4.5
+    2 0.0 0.0
+    """
+    check_fit(objective, domain)
+    algorithm.check(objective, domain)
+    first = origin(objective, domain)
+    at_origin = objective.value(first.x)
+    if not isfinite(at_origin):
+        raise ValueError(f"{objective!r} is {at_origin} at the origin, where a run begins and "
+                         "which its tolerance is measured from. Shift it so that it is finite.")
+    if start is not None:
+        first = as_iterate(objective, domain, start)
+    return _states(objective, domain, algorithm, first, at_origin)
+
+
+def _states(objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate,
+            at_origin: float) -> Generator[State, Iterate | None, Status]:
+    """Run the loop; an iterate that is sent replaces the current one."""
+    update, certify = algorithm.start(objective), certifier(objective, domain)
+    iteration, step, good = 0, nan, True
+    while True:
+        value, gradient = objective.value_and_gradient(iterate.x)
+        if not isfinite(value):
+            return Status.DIVERGED
+        local = Local(domain, iterate, gradient)
+        direction = algorithm.direction(local)
+        full = value + domain.penalty * iterate.size if domain.penalty else value
+        sent = yield State(iteration, full, at_origin - full, certify(local, value), direction,
+                           iterate, step, good)
+        if sent is not None:
+            iterate = sent
+            continue
+        if not direction.slope < 0:
+            return Status.STATIONARY if direction.slope >= 0 else Status.DIVERGED
+        moved, step, good = update(iterate, local, direction)
+        if step == inf:
+            return Status.UNBOUNDED
+        if moved.same_weights(iterate):
+            return Status.STALLED
+        iterate, iteration = moved, iteration + 1
+
+
+def minimize(objective: Objective, domain: Domain, algorithm: Algorithm, *, max_iter: int = 1000,
+             tol: float = 1e-8, max_time: float | None = None, callback: Callback | None = None,
+             start: Any = None) -> Result:
+    """Minimise an objective over a domain by an algorithm.
+
+    Parameters
+    ----------
+    objective : Objective
+        f, such as ``LeastSquares(y)``.
+    domain : Cone, Span or Hull
+        Such as ``Cone(Dictionary(D))``.
+    algorithm : Algorithm
+        Such as ``PWMP()``.
+    max_iter : int
+        Most iterations.
+    tol : float
+        Stop when ``gap <= tol * (f(0) - f(x))``: relative to the decrease since the origin, so
+        that neither units nor an additive constant of f matter.
+    max_time : float, optional
+        Most seconds.
+    callback : callable, optional
+        Called with every State; True stops the run.
+    start : Result, Iterate or array_like, optional
+        Where to start; see `iterates`.
+
+    Returns
+    -------
+    Result
+        Lack of convergence is a status, never an exception. Ctrl-C returns the best iterate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conepursuit import PWMP, Cone, Dictionary, LeastSquares, minimize
+    >>> D = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> result = minimize(LeastSquares([2.0, 1.0]), Cone(Dictionary(D)), PWMP())
+    >>> result.status.name, result.certificate.proven
+    ('CONVERGED', True)
+    """
+    if not (max_iter >= 0 and tol >= 0 and (max_time is None or max_time > 0)):
+        raise ValueError("max_iter and tol must not be negative and max_time must be positive; "
+                         f"got max_iter={max_iter}, tol={tol}, max_time={max_time}.")
+    run = iterates(objective, domain, algorithm, start=start)
+    watch = _Watch(max_iter, tol, max_time, callback, algorithm.monotone)
+    try:
+        status = watch.follow(run)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    finally:
+        if callback is not None and hasattr(callback, "close"):
+            callback.close()
+    state = watch.last if status.success else watch.best
+    if state is None:
+        raise KeyboardInterrupt  # before there was anything to return
+    iterate = state.iterate.recomputed()
+    value, gradient = objective.value_and_gradient(iterate.x)
+    certificate = certifier(objective, domain)(Local(domain, iterate, gradient), value)
+    return Result(iterate, value + domain.penalty * iterate.size, certificate, status,
+                  watch.n_iter, watch.trace)
+
+
+class _Watch:
+    """Follows a run: records it, and decides when it ends."""
+
+    def __init__(self, max_iter: int, tol: float, max_time: float | None,
+                 callback: Callback | None, monotone: bool) -> None:
+        self.max_iter, self.tol, self.max_time = max_iter, tol, max_time
+        self.callback, self.monotone = callback, monotone
+        self.began, self.trace = perf_counter(), Trace()
+        self.n_iter = -1
+        self.best: State | None = None
+        self.last: State | None = None
+
+    def follow(self, run: Generator[State, Iterate | None, Status]) -> Status:
+        """Consume a run until it ends or shall end."""
+        status = None
+        while status is None:
+            try:
+                state = next(run)
+                if state.within(self.tol):  # x has drifted: claim nothing before it is made afresh
+                    state = run.send(state.iterate.recomputed())
+            except StopIteration as end:
+                return cast(Status, end.value)
+            status = self.stop(state)
+        return status
+
+    def stop(self, state: State) -> Status | None:
+        """Record a state and return why the run shall end there, if it shall."""
+        elapsed = perf_counter() - self.began
+        self.n_iter, self.last = self.n_iter + 1, state
+        self.trace.record(state, elapsed)
+        if self.best is None or state.value <= self.best.value:
+            self.best = state
+        asked = self.callback is not None and self.callback(state)
+        if state.within(self.tol):
+            return Status.CONVERGED
+        if self.monotone and state.value - self.best.value > RISE * (
+                abs(self.best.decrease) + abs(self.best.value)):
+            return Status.RISING
+        if asked:
+            return Status.STOPPED
+        if self.n_iter >= self.max_iter:
+            return Status.MAX_ITER
+        if self.max_time is not None and elapsed >= self.max_time:
+            return Status.MAX_TIME
+        return None

@@ -1,0 +1,220 @@
+"""How far to go along a direction.
+
+Rules are immutable; what they learn during a run lives in the function that `start` returns. The
+caller clips a step at ``direction.max_step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import ClassVar, Protocol, TypeAlias
+
+from scipy.optimize import brentq
+
+from conepursuit.arrays import Array, inner, norm
+from conepursuit.iterate import Direction
+from conepursuit.objectives.base import Objective
+
+Stepper: TypeAlias = Callable[[Array, Array, Direction], float]
+"""Takes x, d as an array, and the Direction; returns the step."""
+
+ROUNDING = 1e-14
+"""Slopes below this times ||g|| ||d|| are rounding."""
+
+
+class StepRule(Protocol):
+    """A rule for the step; `monotone` says whether f never rises under it."""
+
+    monotone: ClassVar[bool]
+
+    def start(self, objective: Objective) -> Stepper:
+        """Return the stepper of one run; raise ValueError if the objective lacks what it needs."""
+
+
+@dataclass(frozen=True)
+class ShortStep:
+    """Minimise the quadratic upper bound f(x) + s <g, d> + s^2 L/2 ||d||^2.
+
+    The rule of Algorithms 2 and 3; it needs L, and for L = 1 and least squares it is exact.
+    """
+
+    monotone: ClassVar[bool] = True
+
+    def start(self, objective: Objective) -> Stepper:
+        L = objective.smoothness
+        if L is None:
+            raise ValueError(f"ShortStep needs the smoothness L; {objective!r} has none. "
+                             "Use AdaptiveStep(), which estimates it, or give smoothness=.")
+        return lambda x, vector, d: _model_step(d, L * inner(vector, vector))
+
+
+@dataclass(frozen=True)
+class CurvatureStep:
+    """The affine-invariant step rho^2 <-g, d> / C of Algorithms 5 and 6.
+
+    Parameters
+    ----------
+    curvature : float
+        C, an upper bound on the curvature constant of f over rho * A: for a quadratic with
+        Hessian Q, rho^2 max_s <s, Q s> for NNMP and rho^2 max_{s,v} <s - v, Q (s - v)> for AMP
+        and PWMP. L rho^2 radius(A)^2 and L rho^2 diam(A)^2 are bounds.
+    rho : float
+        The scale that C was taken at. Only C / rho^2 matters.
+    """
+
+    curvature: float
+    rho: float = 1.0
+    monotone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not (0 < self.curvature < inf and 0 < self.rho < inf):
+            raise ValueError("CurvatureStep needs a positive curvature and rho; "
+                             f"got {self.curvature} and {self.rho}.")
+
+    def start(self, objective: Objective) -> Stepper:
+        factor = self.rho**2 / self.curvature
+        return lambda x, vector, d: -d.slope * factor
+
+
+@dataclass(frozen=True)
+class ExactStep:
+    """Minimise f along the line.
+
+    In closed form where the Hessian is constant, otherwise the root of the derivative.
+    """
+
+    monotone: ClassVar[bool] = True
+
+    def start(self, objective: Objective) -> Stepper:
+        if objective.quadratic:
+            return lambda x, vector, d: _model_step(d, objective.curvature(x, vector) or 0.0)
+        return lambda x, vector, d: _line_minimum(objective, x, vector, d)
+
+
+class AdaptiveStep:
+    """The short step with L estimated on the way; needs no L and respects the domain of f.
+
+    Notes
+    -----
+    A step s is accepted if f is finite at x + s d and <grad f(x + s d), d> <= 0, that is, if it
+    does not pass the minimum on the line; a step that does is shortened by the secant rule. By
+    convexity f never rises, and with M the estimate the decrease is at least
+    ``<g, d>^2 / (2 max(L, M) ||d||^2)`` as for the short step. Gradients are compared because
+    values lose half their digits near a minimiser.
+    """
+
+    monotone: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return "AdaptiveStep()"
+
+    def start(self, objective: Objective) -> Stepper:
+        estimate: float | None = None
+
+        def step(x: Array, vector: Array, d: Direction) -> float:
+            nonlocal estimate
+            square = inner(vector, vector)
+            if square == 0:
+                return _model_step(d, 0.0)
+            if estimate is None:
+                estimate = first_estimate(objective, x, vector, d, square)
+            trial = min(-d.slope / (estimate * square), d.max_step)
+            taken, slope = shortened(objective, x, vector, d, trial)
+            if taken > 0:
+                secant = (slope - d.slope) / (taken * square)
+                estimate = max(secant, estimate / 4) if taken == trial else max(secant, estimate)
+            return taken
+
+        return step
+
+
+@dataclass(frozen=True)
+class OpenLoopStep:
+    """The step 2 / (t + 2) of Frank-Wolfe, which looks at nothing; f may rise."""
+
+    monotone: ClassVar[bool] = False
+
+    def start(self, objective: Objective) -> Stepper:
+        iteration = -1
+
+        def step(x: Array, vector: Array, d: Direction) -> float:
+            nonlocal iteration
+            iteration += 1
+            return 2.0 / (iteration + 2.0)
+
+        return step
+
+
+def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -> float:
+    """Return the slope at a point of the line, inf outside the domain of f.
+
+    What is left after rounding counts as zero.
+    """
+    value, gradient = objective.value_and_gradient(point)
+    if not isfinite(value):
+        return inf
+    slope = inner(gradient, vector) + charge
+    if 0 < slope <= ROUNDING * norm(gradient) * norm(vector):
+        return 0.0
+    return slope if isfinite(slope) else inf
+
+
+def shortened(objective: Objective, x: Array, vector: Array, d: Direction,
+              step: float) -> tuple[float, float]:
+    """Return a step of at most `step` that does not pass the minimum, and the slope there."""
+    for _ in range(60):
+        there = slope_at(objective, x + step * vector, vector, d.charge)
+        if there <= 0:
+            return step, there
+        secant = d.slope / (d.slope - there) if there < inf else 0.5
+        step *= min(max(secant, 0.05), 0.95)
+    return 0.0, d.slope
+
+
+def _model_step(d: Direction, curvature: float) -> float:
+    """Minimise s * slope + s^2 * curvature / 2; without curvature go as far as allowed."""
+    return -d.slope / curvature if curvature > 0 else d.max_step
+
+
+def first_estimate(objective: Objective, x: Array, vector: Array, d: Direction,
+                    square: float) -> float:
+    """Estimate the curvature along d where nothing is known of its scale."""
+    if square == 0:
+        return 1.0
+    step, there = min(1.0 / square**0.5, d.max_step), inf
+    for _ in range(200):
+        there = slope_at(objective, x + step * vector, vector, d.charge)
+        if there == inf:
+            step /= 10
+        elif there - d.slope < -0.1 * d.slope and step < d.max_step:
+            step = min(10 * step, d.max_step)  # the slope has hardly changed
+        else:
+            break
+    change = there - d.slope if there < inf else 0.0
+    return max(change, -1e-3 * d.slope) / (step * square)
+
+
+def _line_minimum(objective: Objective, x: Array, vector: Array, d: Direction) -> float:
+    """Return the root of the slope along d, or max_step if f still falls there."""
+
+    def slope(step: float) -> float:
+        return slope_at(objective, x + step * vector, vector, d.charge)
+
+    curvature, size = objective.curvature(x, vector), norm(vector)
+    guess = -d.slope / curvature if curvature else (1.0 / size if size else d.max_step)
+    low, high = 0.0, min(guess, d.max_step)
+    for _ in range(200):
+        there = slope(high)
+        if there == 0:
+            return high
+        if 0 < there < inf:
+            return float(brentq(slope, low, high, xtol=1e-15 * high, rtol=1e-14))
+        if there == inf:
+            high = 0.5 * (low + high)
+        elif high >= d.max_step:
+            return d.max_step
+        else:
+            low, high = high, min(4 * high, d.max_step)
+    return low
