@@ -66,8 +66,10 @@ class LineAlgorithm:
             kinds = " or a ".join(kind.__name__ for kind in self.domains)
             raise ValueError(f"{name} needs a {kinds}; got {describe(domain)}. {self.advice}")
         if isinstance(self.step, OpenLoopStep) and not isinstance(self, FW):
-            raise ValueError(f"{name} cannot use OpenLoopStep, whose steps are shares of a "
-                             "bounded set. Use FW on a Hull, or AdaptiveStep().")
+            raise ValueError(
+                f"{name} cannot use OpenLoopStep, whose steps are shares of a "
+                "bounded set. Use FW on a Hull, or AdaptiveStep()."
+            )
 
     def start(self, objective: Objective) -> Update:
         """Return the update of one run."""
@@ -86,7 +88,7 @@ class LineAlgorithm:
 
 def forward(local: Local) -> Direction:
     """Return the direction toward the oracle's atom; room bounds the step."""
-    return local.direction("forward", local.domain.room(local.iterate.size), gain=1.0)
+    return local.direction("forward", local.domain.room(local.iterate.weights), gain=1.0)
 
 
 def backward(local: Local) -> Direction:
@@ -133,18 +135,23 @@ class NNMP(LineAlgorithm):
         """Raise ValueError if the parts do not fit."""
         super().check(objective, domain)
         if self.norm not in ("weights", "gauge", "euclidean"):
-            raise ValueError('norm must be "weights", "gauge" or "euclidean"; '
-                             f"got {self.norm!r}.")
+            raise ValueError(f'norm must be "weights", "gauge" or "euclidean"; got {self.norm!r}.')
         if self.norm == "euclidean" and isinstance(self.step, CurvatureStep):
-            raise ValueError("the step of the affine-invariant NNMP depends on the scale of -x, "
-                             'and the Euclidean norm is not affine invariant. Use norm="gauge" '
-                             'or norm="weights".')
+            raise ValueError(
+                "the step of the affine-invariant NNMP depends on the scale of -x, "
+                'and the Euclidean norm is not affine invariant. Use norm="gauge" '
+                'or norm="weights".'
+            )
         if self.norm == "euclidean" and domain.atoms.radius is None:
-            raise ValueError(f'norm="euclidean" needs the radius of {domain.atoms!r}, which it '
-                             'does not know. Use norm="weights".')
+            raise ValueError(
+                f'norm="euclidean" needs the radius of {domain.atoms!r}, which it '
+                'does not know. Use norm="weights".'
+            )
         if self.norm == "gauge" and domain.atoms.gauge(zeros(domain.atoms.shape)) is None:
-            raise ValueError(f'norm="gauge" needs the gauge of {domain.atoms!r}, which it does '
-                             'not know. Use norm="weights".')
+            raise ValueError(
+                f'norm="gauge" needs the gauge of {domain.atoms!r}, which it does '
+                'not know. Use norm="weights".'
+            )
 
     def direction(self, local: Local) -> Direction:
         """Return z, or back towards the origin where that is steeper."""
@@ -182,7 +189,7 @@ class PWMP(LineAlgorithm):
     Frank-Wolfe. With ``CurvatureStep`` it is Algorithm 6.
     """
 
-    domains = (Cone, Hull)
+    domains: ClassVar[tuple[type, ...]] = (Cone, Hull)
 
     def direction(self, local: Local) -> Direction:
         """Return z - v."""
@@ -219,7 +226,7 @@ class AFW(FW):
         if size == 0:
             return ahead
         if v is None:
-            back = local.direction("away", local.domain.room(size) / size, shrink=-1.0)
+            back = local.direction("away", local.domain.room(local.iterate.weights) / size, shrink=-1.0)
         else:
             w = float(local.iterate.weights[v])
             largest = w / (radius - w) if w < radius else inf
@@ -258,11 +265,14 @@ class FCMP:
         """Raise ValueError if the parts do not fit."""
         name = type(self).__name__
         if not isinstance(domain, self.domains):
-            raise ValueError(f"{name} needs a {self.domains[0].__name__}; got "
-                             f"{describe(domain)}. {self.advice}")
+            raise ValueError(
+                f"{name} needs a {self.domains[0].__name__}; got {describe(domain)}. {self.advice}"
+            )
         if self.variant == 0 and objective.smoothness is None:
-            raise ValueError(f"{name}(variant=0) needs the smoothness L; {objective!r} has none. "
-                             "Use FCMP(variant=1), or PWMP(AdaptiveStep()).")
+            raise ValueError(
+                f"{name}(variant=0) needs the smoothness L; {objective!r} has none. "
+                "Use FCMP(variant=1), or PWMP(AdaptiveStep())."
+            )
 
     def direction(self, local: Local) -> Direction:
         """Return a refit, with the oracle's atom where it descends.

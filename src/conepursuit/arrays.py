@@ -62,8 +62,10 @@ def as_float_array(data: Any, name: str) -> Array:
         array = array.astype(np.float64, copy=False)
         finite = bool(np.isfinite(array).all())
     if not finite:
-        raise ValueError(f"{name} must be finite; got NaN or infinity in an array of shape "
-                         f"{tuple(array.shape)}. Remove or replace those entries.")
+        raise ValueError(
+            f"{name} must be finite; got NaN or infinity in an array of shape "
+            f"{tuple(array.shape)}. Remove or replace those entries."
+        )
     return array
 
 
@@ -73,6 +75,7 @@ def as_real_array(data: Any, name: str) -> Array:
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}. "
-                         "Convert it to float64 first.")
+        raise ValueError(
+            f"{name} must hold real numbers; got dtype {array.dtype}. Convert it to float64 first."
+        )
     return array.astype(np.float64)

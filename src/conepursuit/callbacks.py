@@ -34,8 +34,11 @@ class ProgressBar:
             raise ImportError('ProgressBar needs rich: pip install "conepursuit[cli]".') from None
         self.tol, self._start, self._share = tol, inf, 0.0
         self._progress = progress.Progress(
-            progress.BarColumn(), progress.TextColumn("{task.description}"),
-            progress.TimeElapsedColumn(), console=console)
+            progress.BarColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.TimeElapsedColumn(),
+            console=console,
+        )
         self._task: Any = None
 
     def __call__(self, state: State) -> None:
@@ -50,11 +53,14 @@ class ProgressBar:
         if relative <= self.tol:
             self._share = 1.0
         elif relative < self._start < inf and self.tol > 0:
-            self._share = max(self._share, log(self._start / relative)
-                              / log(self._start / self.tol))
+            self._share = max(
+                self._share, log(self._start / relative) / log(self._start / self.tol)
+            )
         sign = "≤" if state.certificate.proven else "≈"
-        text = (f"iteration {state.iteration}  f {state.value:.6g}  gap {sign} {gap:.2g}  "
-                f"atoms {len(state.iterate.weights)}")
+        text = (
+            f"iteration {state.iteration}  f {state.value:.6g}  gap {sign} {gap:.2g}  "
+            f"atoms {len(state.iterate.weights)}"
+        )
         self._progress.update(self._task, completed=self._share, description=text)
 
     def close(self) -> None:

@@ -90,8 +90,9 @@ class Corrector:
             weights = self._minimize(local.domain, joined, scores, Q)
         else:
             assert self.curvature is not None
-            weights = local.domain.refit(Q, scores / self.curvature, joined.weights,
-                                         self.metric.factor)
+            weights = local.domain.refit(
+                Q, scores / self.curvature, joined.weights, self.metric.factor
+            )
         kept = np.flatnonzero(weights)
         atoms = joined.atoms if len(kept) == len(weights) else joined.atoms[kept]
         self.metric.keep(kept, atoms)
@@ -105,12 +106,14 @@ class Corrector:
         slope, square = -float(local.scores[v]), float(Q[v, v])
         if d.toward is not None:
             z = joined.position(d.toward)
-            slope, square = slope + local.score, square - 2 * Q[v, z] + Q[z, z]
+            assert z is not None
+            slope, square = slope + local.score, square - float(2 * Q[v, z] - Q[z, z])
         return -slope < self.curvature * square * float(local.iterate.weights[v])
 
     def _minimize(self, domain: Domain, start: Iterate, scores: Vector, gram: Array) -> Vector:
         """Minimise f over the weights by Newton steps, or spectral ones where f has no Hessian."""
-        atoms, weights, x, promise = start.atoms, start.weights, start.x, 0.0
+        atoms, weights, x = start.atoms, start.weights, start.x
+        promise = 0.0
         if self.curvature is None:
             self.curvature = self._first_curvature(x, atoms, scores)
         for _ in range(INNER_ITERATIONS):

@@ -38,8 +38,8 @@ class Domain(Protocol):
     @property
     def signed(self) -> bool: ...
 
-    def room(self, size: float) -> float:
-        """Return how much weight may be added where the weights sum to `size`."""
+    def room(self, weights: Vector) -> float:
+        """Return how much weight may be added."""
 
     def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
         """Return the allowed v that minimises <scores, v - w> + 1/2 <v - w, Q (v - w)>."""
@@ -68,7 +68,7 @@ class Cone:
     def __post_init__(self) -> None:
         _check(self)
 
-    def room(self, size: float) -> float:
+    def room(self, weights: Vector) -> float:
         return inf
 
     def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
@@ -93,7 +93,7 @@ class Span:
     def __post_init__(self) -> None:
         _check(self)
 
-    def room(self, size: float) -> float:
+    def room(self, weights: Vector) -> float:
         return inf
 
     def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
@@ -122,11 +122,13 @@ class Hull:
     def __post_init__(self) -> None:
         _check(self)
         if self.radius == inf:
-            raise ValueError("a Hull needs a finite radius; got inf. "
-                             "Use Cone(atoms) for weights without a bound.")
+            raise ValueError(
+                "a Hull needs a finite radius; got inf. "
+                "Use Cone(atoms) for weights without a bound."
+            )
 
-    def room(self, size: float) -> float:
-        room = self.radius - size
+    def room(self, weights: Vector) -> float:
+        room = self.radius - float(weights.sum())
         return room if room > ROUNDING * self.radius else 0.0
 
     def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
@@ -141,10 +143,13 @@ def describe(domain: Domain) -> str:
 def _check(domain: Domain) -> None:
     name = type(domain).__name__
     if not isinstance(domain.atoms, AtomSet):
-        raise ValueError(f"{name} needs an atom set; got {type(domain.atoms).__name__}. "
-                         f"Use {name}(Dictionary(D)) for the columns of a matrix D.")
+        raise ValueError(
+            f"{name} needs an atom set; got {type(domain.atoms).__name__}. "
+            f"Use {name}(Dictionary(D)) for the columns of a matrix D."
+        )
     if not domain.radius > 0:
-        raise ValueError(f"the radius bounds a sum of weights and must be positive; "
-                         f"got {domain.radius}.")
+        raise ValueError(
+            f"the radius bounds a sum of weights and must be positive; got {domain.radius}."
+        )
     if not 0 <= domain.penalty < inf:
         raise ValueError(f"the penalty must be non-negative and finite; got {domain.penalty}.")

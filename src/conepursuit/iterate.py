@@ -114,9 +114,11 @@ class Iterate:
 
     def same_weights(self, other: Iterate) -> bool:
         """Return whether two iterates have the same atoms with the same weights."""
-        return (len(self.weights) == len(other.weights)
-                and bool((self.weights == other.weights).all())
-                and self.atoms.keys == other.atoms.keys)
+        return (
+            len(self.weights) == len(other.weights)
+            and bool((self.weights == other.weights).all())
+            and self.atoms.keys == other.atoms.keys
+        )
 
 
 class Local:
@@ -132,6 +134,8 @@ class Local:
         -1 where a domain of signed weights descends along -z.
     score : float
         gain * <g, z>; z descends where it is negative, else the origin is the answer.
+    height : float
+        <g, x>.
     """
 
     def __init__(self, domain: Domain, iterate: Iterate, gradient: Array) -> None:
@@ -140,13 +144,9 @@ class Local:
         score = float(self.toward.rescore(gradient, self.toward)[0])
         self.gain = -1.0 if domain.signed and score > 0 else 1.0
         self.score = self.gain * score + domain.penalty
-
-    @cached_property
-    def height(self) -> float:
-        """<g, x>."""
-        penalty = self.domain.penalty
-        height = inner(self.gradient, self.iterate.x)
-        return height + penalty * self.iterate.size if penalty else height
+        self.height = inner(gradient, iterate.x)
+        if domain.penalty:
+            self.height += domain.penalty * iterate.size
 
     @cached_property
     def scores(self) -> Vector:
@@ -162,21 +162,29 @@ class Local:
     def away(self) -> int | None:
         """The active atom of steepest ascent; None is the origin, active while there is room.
 
-        Exact line searches make ties, and rounding must not decide them (errata A3). Among
-        active atoms whose scores agree up to rounding, the one of largest weight is taken; the
-        origin, whose weight is infinite in a cone, so wins every tie.
+        Exact line searches make ties, and rounding must not decide them (errata A3). Where
+        scores agree up to rounding an atom goes before the origin, since a swap corrects what
+        the origin cannot, and among atoms the one of largest weight, which clips the step least.
         """
         if not len(self.iterate.weights):
             return None
         scores, weights = self.scores, self.iterate.weights
         best = int(scores.argmax())
         noise = TIE * self.gradient_norm * float(self.iterate.atoms.norms()[best])
-        if scores[best] <= noise and self.domain.room(self.iterate.size) > 0:
+        if scores[best] < -noise and self.domain.room(weights) > 0:
             return None
         return int(np.where(scores >= scores[best] - noise, weights, -inf).argmax())
 
-    def direction(self, kind: str, max_step: float = inf, *, gain: float = 0.0,
-                  away: int | None = None, loss: float = 1.0, shrink: float = 0.0) -> Direction:
+    def direction(
+        self,
+        kind: str,
+        max_step: float = inf,
+        *,
+        gain: float = 0.0,
+        away: int | None = None,
+        loss: float = 1.0,
+        shrink: float = 0.0,
+    ) -> Direction:
         """Return d = gain * z - loss * atoms[away] - shrink * x with its slope."""
         slope, added = 0.0, 0.0
         if gain:
@@ -188,5 +196,14 @@ class Local:
         charge = 0.0
         if self.domain.penalty:
             charge = self.domain.penalty * (added - shrink * self.iterate.size)
-        return Direction(kind, slope, max_step, self.toward if gain else None, gain * self.gain,
-                         away, loss, shrink, charge)
+        return Direction(
+            kind,
+            slope,
+            max_step,
+            self.toward if gain else None,
+            gain * self.gain,
+            away,
+            loss,
+            shrink,
+            charge,
+        )

@@ -21,8 +21,10 @@ BLOCK = 64
 
 
 def _unsupported(matrix: Any) -> NoReturn:
-    raise ValueError(f"expected a matrix; got {type(matrix).__name__}. "
-                     "Give a 2-d array, a scipy.sparse matrix or a LinearOperator.")
+    raise ValueError(
+        f"expected a matrix; got {type(matrix).__name__}. "
+        "Give a 2-d array, a scipy.sparse matrix or a LinearOperator."
+    )
 
 
 @singledispatch

@@ -15,10 +15,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
 
 
-def plot_convergence(results: Result | Sequence[Result] | Mapping[str, Result], *,
-                     optimum: float | None = None,
-                     bounds: Mapping[str, Array | Callable[[Array], Array]] | None = None,
-                     ax: Any = None) -> Any:
+def plot_convergence(
+    results: Result | Sequence[Result] | Mapping[str, Result],
+    *,
+    optimum: float | None = None,
+    bounds: Mapping[str, Array | Callable[[Array], Array]] | None = None,
+    ax: Any = None,
+) -> Any:
     """Plot suboptimality against iteration.
 
     Parameters
@@ -40,8 +43,9 @@ def plot_convergence(results: Result | Sequence[Result] | Mapping[str, Result], 
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise ImportError('plot_convergence needs matplotlib: '
-                          'pip install "conepursuit[plots]".') from None
+        raise ImportError(
+            'plot_convergence needs matplotlib: pip install "conepursuit[plots]".'
+        ) from None
     if isinstance(results, Result):
         results = [results]
     if not isinstance(results, Mapping):
@@ -53,13 +57,24 @@ def plot_convergence(results: Result | Sequence[Result] | Mapping[str, Result], 
         trace = result.trace
         error = trace["gap"] if optimum is None else trace["value"] - optimum
         longest = max(longest, len(error))
-        ax.plot(np.arange(len(error)), np.where(error > 0, error, np.nan), label=name,
-                color=COLOURS[i % len(COLOURS)], linestyle=LINES[i // len(COLOURS) % len(LINES)])
+        ax.plot(
+            np.arange(len(error)),
+            np.where(error > 0, error, np.nan),
+            label=name,
+            color=COLOURS[i % len(COLOURS)],
+            linestyle=LINES[i // len(COLOURS) % len(LINES)],
+        )
     iterations = np.arange(longest)
     for i, (name, bound) in enumerate((bounds or {}).items()):
         curve = np.asarray(bound(iterations) if callable(bound) else bound)
-        ax.plot(np.arange(len(curve)), curve, label=name, color="0.45", linewidth=1.2,
-                linestyle=LINES[(i + 1) % len(LINES)])
+        ax.plot(
+            np.arange(len(curve)),
+            curve,
+            label=name,
+            color="0.45",
+            linewidth=1.2,
+            linestyle=LINES[(i + 1) % len(LINES)],
+        )
     ax.set_yscale("log")
     ax.set_xlabel("iteration")
     ax.set_ylabel("gap" if optimum is None else "suboptimality f(x) − f*")

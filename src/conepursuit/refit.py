@@ -100,8 +100,9 @@ def bounded(Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: f
     return v * (radius / total) if total > radius else v
 
 
-def _solve(Q: Array, scores: Vector, weights: Vector, factor: Factor, *,
-           signed: bool) -> tuple[Vector, Vector]:
+def _solve(
+    Q: Array, scores: Vector, weights: Vector, factor: Factor, *, signed: bool
+) -> tuple[Vector, Vector]:
     """Run the kernel on copies; return the weights and the gradient of the model there."""
     from conepursuit.kernels.active_set import EPS, solve
 
@@ -110,8 +111,16 @@ def _solve(Q: Array, scores: Vector, weights: Vector, factor: Factor, *,
     v, gradient = weights.copy(), scores.copy()
     root = np.sqrt(np.maximum(np.diag(Q), np.finfo(np.float64).tiny))
     tolerance = TOLERANCE * float(np.abs(scores / root).max(initial=0.0))
-    factor.count = solve(np.ascontiguousarray(Q), gradient, v, factor.rows, factor.order,
-                         factor.count, signed, tolerance)
+    factor.count = solve(
+        np.ascontiguousarray(Q),
+        gradient,
+        v,
+        factor.rows,
+        factor.order,
+        factor.count,
+        signed,
+        tolerance,
+    )
     if not signed:  # what rounding left of a weight that should be zero (errata A12)
         share = v * root
         if (share[v > 0] <= EPS * share.max(initial=0.0)).any():

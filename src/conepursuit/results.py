@@ -28,8 +28,10 @@ class Status(Enum):
     MAX_TIME = "max_time seconds have passed; raise it, or start= from this result's iterate"
     STOPPED = "the callback returned True"
     INTERRUPTED = "interrupted from the keyboard; this is the best iterate so far"
-    RISING = ("f rose along a step that promises descent: L (or the curvature C) is too small; "
-              "give a larger one, or use AdaptiveStep()")
+    RISING = (
+        "f rose along a step that promises descent: L (or the curvature C) is too small; "
+        "give a larger one, or use AdaptiveStep()"
+    )
     UNBOUNDED = "f falls without end along a direction of the domain: there is no minimiser"
     DIVERGED = "the value or gradient became NaN or infinite; this is the best iterate before"
 
@@ -84,8 +86,17 @@ class Trace(Mapping[str, Array]):
     step leaves the last state: there ``step`` is nan and ``good`` True.
     """
 
-    KEYS = ("value", "gap", "violation", "complementarity", "kind", "step", "good", "n_atoms",
-            "time")
+    KEYS = (
+        "value",
+        "gap",
+        "violation",
+        "complementarity",
+        "kind",
+        "step",
+        "good",
+        "n_atoms",
+        "time",
+    )
 
     def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {key: [] for key in self.KEYS}
@@ -95,8 +106,17 @@ class Trace(Mapping[str, Array]):
         columns, certificate = self._columns, state.certificate
         if columns["step"]:
             columns["step"][-1], columns["good"][-1] = state.step, state.good
-        row = (state.value, certificate.gap, certificate.violation, certificate.complementarity,
-               state.direction.kind, np.nan, True, len(state.iterate.weights), time)
+        row = (
+            state.value,
+            certificate.gap,
+            certificate.violation,
+            certificate.complementarity,
+            state.direction.kind,
+            np.nan,
+            True,
+            len(state.iterate.weights),
+            time,
+        )
         for column, entry in zip(columns.values(), row, strict=True):
             column.append(entry)
 
@@ -162,8 +182,10 @@ class Result:
 
     def __repr__(self) -> str:
         proof = "proven" if self.certificate.proven else "estimate"
-        return (f"Result({self.status.name}, n_iter={self.n_iter}, value={self.value:.6g}, "
-                f"gap={self.certificate.gap:.2g} ({proof}), n_atoms={len(self.weights)})")
+        return (
+            f"Result({self.status.name}, n_iter={self.n_iter}, value={self.value:.6g}, "
+            f"gap={self.certificate.gap:.2g} ({proof}), n_atoms={len(self.weights)})"
+        )
 
 
 def origin(objective: Objective, domain: Domain) -> Iterate:
@@ -172,8 +194,9 @@ def origin(objective: Objective, domain: Domain) -> Iterate:
     return Iterate(zeros(objective.shape, like), domain.atoms.empty(), np.zeros(0))
 
 
-def certify(objective: Objective, domain: Domain, point: Any = None, *, x: Any = None,
-            weights: Any = None) -> Certificate:
+def certify(
+    objective: Objective, domain: Domain, point: Any = None, *, x: Any = None, weights: Any = None
+) -> Certificate:
     """Audit anybody's answer from the problem's data alone.
 
     Parameters
@@ -208,8 +231,10 @@ def certify(objective: Objective, domain: Domain, point: Any = None, *, x: Any =
 def check_fit(objective: Objective, domain: Domain) -> None:
     """Raise ValueError unless objective and atoms have one shape."""
     if tuple(objective.shape) != tuple(domain.atoms.shape):
-        raise ValueError(f"{objective!r} takes arrays of shape {tuple(objective.shape)}, but the "
-                         f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}.")
+        raise ValueError(
+            f"{objective!r} takes arrays of shape {tuple(objective.shape)}, but the "
+            f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}."
+        )
 
 
 def check_weights(iterate: Iterate, domain: Domain) -> None:
@@ -218,11 +243,15 @@ def check_weights(iterate: Iterate, domain: Domain) -> None:
     if not np.isfinite(weights).all():
         raise ValueError("the weights must be finite; got NaN or infinity.")
     if not domain.signed and (weights < 0).any():
-        raise ValueError(f"{describe(domain)} needs non-negative weights; the least is "
-                         f"{weights.min():.3g}. Use Span(atoms) for weights of either sign.")
-    if domain.room(0.0) < np.inf and weights.sum() > domain.radius * (1 + 1e-9):
-        raise ValueError(f"{describe(domain)} needs weights that sum to at most {domain.radius}; "
-                         f"they sum to {weights.sum():.6g}.")
+        raise ValueError(
+            f"{describe(domain)} needs non-negative weights; the least is "
+            f"{weights.min():.3g}. Use Span(atoms) for weights of either sign."
+        )
+    if domain.room(np.zeros(0)) < np.inf and weights.sum() > domain.radius * (1 + 1e-9):
+        raise ValueError(
+            f"{describe(domain)} needs weights that sum to at most {domain.radius}; "
+            f"they sum to {weights.sum():.6g}."
+        )
 
 
 def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
@@ -231,8 +260,10 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
         point = point.iterate
     if isinstance(point, Iterate):
         if tuple(point.x.shape) != tuple(objective.shape):
-            raise ValueError(f"the iterate has x of shape {tuple(point.x.shape)}, but "
-                             f"{objective!r} takes shape {tuple(objective.shape)}.")
+            raise ValueError(
+                f"the iterate has x of shape {tuple(point.x.shape)}, but "
+                f"{objective!r} takes shape {tuple(objective.shape)}."
+            )
         iterate = point.recomputed()
     elif isinstance(domain.atoms, Dictionary):
         weights = as_float_array(point, "weights")
@@ -240,8 +271,10 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
         weights = weights[list(batch.keys)]
         iterate = Iterate(zeros(objective.shape), batch, weights).recomputed()
     else:
-        raise ValueError(f"weights need a Dictionary of atoms; got {domain.atoms!r}. "
-                         "Give the iterate of a result.")
+        raise ValueError(
+            f"weights need a Dictionary of atoms; got {domain.atoms!r}. "
+            "Give the iterate of a result."
+        )
     check_weights(iterate, domain)
     return iterate
 
@@ -257,9 +290,11 @@ def _point(objective: Objective, domain: Domain, point: Any, x: Any, weights: An
         shape = np.shape(point)
         is_x, is_weights = shape == tuple(objective.shape), shape == (n,)
         if is_x == is_weights:
-            raise ValueError(f"an array of shape {shape} may be {'either' if is_x else 'neither'} "
-                             f"of x, shape {tuple(objective.shape)}, and the weights of all atoms"
-                             f"{f', shape ({n},)' if n else ''}. Pass x= or weights=.")
+            raise ValueError(
+                f"an array of shape {shape} may be {'either' if is_x else 'neither'} "
+                f"of x, shape {tuple(objective.shape)}, and the weights of all atoms"
+                f"{f', shape ({n},)' if n else ''}. Pass x= or weights=."
+            )
         x, weights = (point, None) if is_x else (None, point)
     if weights is not None:
         return as_iterate(objective, domain, weights)

@@ -21,8 +21,9 @@ RISE = 1e-9
 """Share of the decrease so far by which f may seem to rise through rounding."""
 
 
-def iterates(objective: Objective, domain: Domain, algorithm: Algorithm, *,
-             start: Any = None) -> Generator[State, Iterate | None, Status]:
+def iterates(
+    objective: Objective, domain: Domain, algorithm: Algorithm, *, start: Any = None
+) -> Generator[State, Iterate | None, Status]:
     """Yield the states of an algorithm, without end unless there is nowhere to go.
 
     Parameters
@@ -57,15 +58,18 @@ def iterates(objective: Objective, domain: Domain, algorithm: Algorithm, *,
     first = origin(objective, domain)
     at_origin = objective.value(first.x)
     if not isfinite(at_origin):
-        raise ValueError(f"{objective!r} is {at_origin} at the origin, where a run begins and "
-                         "which its tolerance is measured from. Shift it so that it is finite.")
+        raise ValueError(
+            f"{objective!r} is {at_origin} at the origin, where a run begins and "
+            "which its tolerance is measured from. Shift it so that it is finite."
+        )
     if start is not None:
         first = as_iterate(objective, domain, start)
     return _states(objective, domain, algorithm, first, at_origin)
 
 
-def _states(objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate,
-            at_origin: float) -> Generator[State, Iterate | None, Status]:
+def _states(
+    objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate, at_origin: float
+) -> Generator[State, Iterate | None, Status]:
     """Run the loop; an iterate that is sent replaces the current one."""
     update, certify = algorithm.start(objective), certifier(objective, domain)
     iteration, step, good = 0, nan, True
@@ -76,8 +80,9 @@ def _states(objective: Objective, domain: Domain, algorithm: Algorithm, iterate:
         local = Local(domain, iterate, gradient)
         direction = algorithm.direction(local)
         full = value + domain.penalty * iterate.size if domain.penalty else value
-        sent = yield State(iteration, full, at_origin - full, certify(local, value), direction,
-                           iterate, step, good)
+        sent = yield State(
+            iteration, full, at_origin - full, certify(local, value), direction, iterate, step, good
+        )
         if sent is not None:
             iterate = sent
             continue
@@ -91,9 +96,17 @@ def _states(objective: Objective, domain: Domain, algorithm: Algorithm, iterate:
         iterate, iteration = moved, iteration + 1
 
 
-def minimize(objective: Objective, domain: Domain, algorithm: Algorithm, *, max_iter: int = 1000,
-             tol: float = 1e-8, max_time: float | None = None, callback: Callback | None = None,
-             start: Any = None) -> Result:
+def minimize(
+    objective: Objective,
+    domain: Domain,
+    algorithm: Algorithm,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-8,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    start: Any = None,
+) -> Result:
     """Minimise an objective over a domain by an algorithm.
 
     Parameters
@@ -131,8 +144,10 @@ def minimize(objective: Objective, domain: Domain, algorithm: Algorithm, *, max_
     ('CONVERGED', True)
     """
     if not (max_iter >= 0 and tol >= 0 and (max_time is None or max_time > 0)):
-        raise ValueError("max_iter and tol must not be negative and max_time must be positive; "
-                         f"got max_iter={max_iter}, tol={tol}, max_time={max_time}.")
+        raise ValueError(
+            "max_iter and tol must not be negative and max_time must be positive; "
+            f"got max_iter={max_iter}, tol={tol}, max_time={max_time}."
+        )
     run = iterates(objective, domain, algorithm, start=start)
     watch = _Watch(max_iter, tol, max_time, callback, algorithm.monotone)
     try:
@@ -148,15 +163,27 @@ def minimize(objective: Objective, domain: Domain, algorithm: Algorithm, *, max_
     iterate = state.iterate.recomputed()
     value, gradient = objective.value_and_gradient(iterate.x)
     certificate = certifier(objective, domain)(Local(domain, iterate, gradient), value)
-    return Result(iterate, value + domain.penalty * iterate.size, certificate, status,
-                  watch.n_iter, watch.trace)
+    return Result(
+        iterate,
+        value + domain.penalty * iterate.size,
+        certificate,
+        status,
+        watch.n_iter,
+        watch.trace,
+    )
 
 
 class _Watch:
     """Follows a run: records it, and decides when it ends."""
 
-    def __init__(self, max_iter: int, tol: float, max_time: float | None,
-                 callback: Callback | None, monotone: bool) -> None:
+    def __init__(
+        self,
+        max_iter: int,
+        tol: float,
+        max_time: float | None,
+        callback: Callback | None,
+        monotone: bool,
+    ) -> None:
         self.max_iter, self.tol, self.max_time = max_iter, tol, max_time
         self.callback, self.monotone = callback, monotone
         self.began, self.trace = perf_counter(), Trace()
@@ -188,7 +215,8 @@ class _Watch:
         if state.within(self.tol):
             return Status.CONVERGED
         if self.monotone and state.value - self.best.value > RISE * (
-                abs(self.best.decrease) + abs(self.best.value)):
+            abs(self.best.decrease) + abs(self.best.value)
+        ):
             return Status.RISING
         if asked:
             return Status.STOPPED

@@ -45,8 +45,10 @@ class ShortStep:
     def start(self, objective: Objective) -> Stepper:
         L = objective.smoothness
         if L is None:
-            raise ValueError(f"ShortStep needs the smoothness L; {objective!r} has none. "
-                             "Use AdaptiveStep(), which estimates it, or give smoothness=.")
+            raise ValueError(
+                f"ShortStep needs the smoothness L; {objective!r} has none. "
+                "Use AdaptiveStep(), which estimates it, or give smoothness=."
+            )
         return lambda x, vector, d: _model_step(d, L * inner(vector, vector))
 
 
@@ -70,8 +72,10 @@ class CurvatureStep:
 
     def __post_init__(self) -> None:
         if not (0 < self.curvature < inf and 0 < self.rho < inf):
-            raise ValueError("CurvatureStep needs a positive curvature and rho; "
-                             f"got {self.curvature} and {self.rho}.")
+            raise ValueError(
+                "CurvatureStep needs a positive curvature and rho; "
+                f"got {self.curvature} and {self.rho}."
+            )
 
     def start(self, objective: Objective) -> Stepper:
         factor = self.rho**2 / self.curvature
@@ -161,8 +165,9 @@ def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -
     return slope if isfinite(slope) else inf
 
 
-def shortened(objective: Objective, x: Array, vector: Array, d: Direction,
-              step: float) -> tuple[float, float]:
+def shortened(
+    objective: Objective, x: Array, vector: Array, d: Direction, step: float
+) -> tuple[float, float]:
     """Return a step of at most `step` that does not pass the minimum, and the slope there."""
     for _ in range(60):
         there = slope_at(objective, x + step * vector, vector, d.charge)
@@ -178,8 +183,9 @@ def _model_step(d: Direction, curvature: float) -> float:
     return -d.slope / curvature if curvature > 0 else d.max_step
 
 
-def first_estimate(objective: Objective, x: Array, vector: Array, d: Direction,
-                    square: float) -> float:
+def first_estimate(
+    objective: Objective, x: Array, vector: Array, d: Direction, square: float
+) -> float:
     """Estimate the curvature along d where nothing is known of its scale."""
     if square == 0:
         return 1.0
@@ -193,7 +199,7 @@ def first_estimate(objective: Objective, x: Array, vector: Array, d: Direction,
         else:
             break
     change = there - d.slope if there < inf else 0.0
-    return max(change, -1e-3 * d.slope) / (step * square)
+    return float(max(change, -1e-3 * d.slope) / (step * square))
 
 
 def _line_minimum(objective: Objective, x: Array, vector: Array, d: Direction) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Atoms(ABC):
         its weight increased, so that the active set stays a set.
     """
 
-    keys: tuple[Hashable, ...]
+    keys: tuple[Any, ...]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -90,7 +91,7 @@ class AtomSet(ABC):
         """Return a batch without atoms, which those of the oracle can join."""
 
     def steepest(self, gradient: Array) -> Atoms:
-        """Return the atom of largest \\|<g, a>\\|, as a batch of one."""
+        """Return the atom of largest absolute score, as a batch of one."""
         down = self.lmo(gradient)
         if self.symmetric:
             return down

@@ -113,8 +113,10 @@ class Union(AtomSet):
 
 def _vector_set(atoms: AtomSet, name: str) -> AtomSet:
     if not isinstance(atoms, AtomSet):
-        raise ValueError(f"{name} needs atom sets; got {type(atoms).__name__}. "
-                         f"Use {name}(Dictionary(D)) for the columns of a matrix D.")
+        raise ValueError(
+            f"{name} needs atom sets; got {type(atoms).__name__}. "
+            f"Use {name}(Dictionary(D)) for the columns of a matrix D."
+        )
     if not isinstance(atoms.empty(), Vectors):
         raise ValueError(f"{name} needs sets of vectors; got {atoms!r}.")
     return atoms

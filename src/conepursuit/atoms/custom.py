@@ -30,9 +30,15 @@ class FunctionAtoms(AtomSet):
         t with <t, a> >= 1 for every atom but the origin.
     """
 
-    def __init__(self, oracle: Callable[[Array], Any], shape: int | tuple[int, ...], *,
-                 accuracy: float = 1.0, radius: float | None = None,
-                 functional: Any = None) -> None:
+    def __init__(
+        self,
+        oracle: Callable[[Array], Any],
+        shape: int | tuple[int, ...],
+        *,
+        accuracy: float = 1.0,
+        radius: float | None = None,
+        functional: Any = None,
+    ) -> None:
         self.oracle, self.shape = oracle, as_shape(shape)
         self.accuracy = checked_accuracy(accuracy)
         self._radius = radius
@@ -44,8 +50,9 @@ class FunctionAtoms(AtomSet):
     def lmo(self, gradient: Array) -> Vectors:
         atom = as_float_array(self.oracle(gradient), "the oracle's answer")
         if atom.shape != self.shape:
-            raise ValueError(f"the oracle must return an atom of shape {self.shape}; "
-                             f"got {atom.shape}.")
+            raise ValueError(
+                f"the oracle must return an atom of shape {self.shape}; got {atom.shape}."
+            )
         row = atom.reshape(-1).copy()  # the function may reuse its buffer
         return Vectors.single(self.shape, fingerprint(row), row)
 

@@ -41,8 +41,11 @@ class Dictionary(AtomSet):
         self.matrix = _checked(matrix)
         d, self.n_atoms = (int(n) for n in self.matrix.shape)
         self.shape = (d,)
-        self._given = None if functional is None else self._scaled(as_real_array(
-            functional, "functional"), "functional")
+        self._given = (
+            None
+            if functional is None
+            else self._scaled(as_real_array(functional, "functional"), "functional")
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.shape[0]} x {self.n_atoms})"
@@ -62,8 +65,9 @@ class Dictionary(AtomSet):
 
     def answer(self, index: int, scores: Vector) -> Vectors:
         """Return a column as an answer of the oracle, with the scores it was chosen by."""
-        return Vectors.single(self.shape, index, column(self.matrix, index),
-                              lambda keys: scores[list(keys)])
+        return Vectors.single(
+            self.shape, index, column(self.matrix, index), lambda keys: scores[list(keys)]
+        )
 
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
@@ -71,12 +75,14 @@ class Dictionary(AtomSet):
     def batch(self, weights: Vector) -> Vectors:
         """Return the columns whose weight is not zero."""
         if weights.shape != (self.n_atoms,):
-            raise ValueError(f"weights must have shape ({self.n_atoms},), one per column; "
-                             f"got {weights.shape}.")
+            raise ValueError(
+                f"weights must have shape ({self.n_atoms},), one per column; got {weights.shape}."
+            )
         atoms = self.empty()
         for index in np.flatnonzero(weights):
-            atoms = atoms.join(Vectors.single(self.shape, int(index),
-                                              column(self.matrix, int(index))))
+            atoms = atoms.join(
+                Vectors.single(self.shape, int(index), column(self.matrix, int(index)))
+            )
         return atoms
 
     def coefficients(self, atoms: Atoms, weights: Vector) -> Vector:
@@ -99,7 +105,9 @@ class Dictionary(AtomSet):
         if isinstance(self.matrix, LinearOperator):
             return None
         if sparse.issparse(self.matrix):
-            return np.sqrt(np.asarray(self.matrix.multiply(self.matrix).sum(axis=0)).ravel())
+            squares = np.asarray(self.matrix.multiply(self.matrix).sum(axis=0))
+            norms: Vector = np.sqrt(squares).ravel()
+            return norms
         return _column_norms(self.matrix)
 
     @property
@@ -121,15 +129,19 @@ class Dictionary(AtomSet):
     def _scaled(self, functional: Array, name: str) -> Array:
         """Scale t so that <t, a> >= 1 on every column that is not zero."""
         if functional.shape != self.shape:
-            raise ValueError(f"{name} must have shape {self.shape}, one entry per row of the "
-                             f"dictionary; got {functional.shape}.")
+            raise ValueError(
+                f"{name} must have shape {self.shape}, one entry per row of the "
+                f"dictionary; got {functional.shape}."
+            )
         values = self.scores(functional)
         if self.norms is not None:
             values = values[self.norms > 0]
         least = float(values.min(initial=inf))
         if not least > 0:
-            raise ValueError(f"{name} must have a positive inner product with every atom; the "
-                             f"least is {least:.3g}. See Dictionary.find_functional.")
+            raise ValueError(
+                f"{name} must have a positive inner product with every atom; the "
+                f"least is {least:.3g}. See Dictionary.find_functional."
+            )
         return functional / (least if least < inf else 1.0)
 
     def find_functional(self) -> Array | None:
@@ -139,13 +151,20 @@ class Dictionary(AtomSet):
         matrix and time; give the answer to ``Dictionary(matrix, functional=t)``.
         """
         if self.norms is None:
-            raise ValueError("find_functional needs the columns; got a LinearOperator. "
-                             "Give functional= yourself, or a matrix.")
+            raise ValueError(
+                "find_functional needs the columns; got a LinearOperator. "
+                "Give functional= yourself, or a matrix."
+            )
         d, used = self.shape[0], np.flatnonzero(self.norms > 0)
         dense = self.matrix.toarray() if sparse.issparse(self.matrix) else self.matrix
         unit = dense[:, used] / self.norms[used]
-        answer = linprog(np.ones(2 * d), A_ub=np.hstack([-unit.T, unit.T]),
-                         b_ub=-np.ones(len(used)), bounds=(0, None), method="highs")
+        answer = linprog(
+            np.ones(2 * d),
+            A_ub=np.hstack([-unit.T, unit.T]),
+            b_ub=-np.ones(len(used)),
+            bounds=(0, None),
+            method="highs",
+        )
         if not answer.success:
             return None
         return self._scaled(answer.x[:d] - answer.x[d:], "functional")
@@ -169,8 +188,9 @@ def gauge(matrix: Array, x: Array) -> float:
     largest = float(np.abs(x).max(initial=0.0))
     if largest == 0:
         return 0.0
-    answer = linprog(np.ones(matrix.shape[1]), A_eq=matrix, b_eq=x / largest, bounds=(0, None),
-                     method="highs")
+    answer = linprog(
+        np.ones(matrix.shape[1]), A_eq=matrix, b_eq=x / largest, bounds=(0, None), method="highs"
+    )
     return float(answer.fun) * largest if answer.success else inf
 
 
@@ -180,8 +200,10 @@ def _checked(matrix: Any) -> Any:
         try:
             probe = rmatvec(matrix, np.ones(matrix.shape[0]))
         except NotImplementedError:
-            raise ValueError("the LinearOperator has no rmatvec, which the oracle needs. "
-                             "Give rmatvec=, the product with the transpose.") from None
+            raise ValueError(
+                "the LinearOperator has no rmatvec, which the oracle needs. "
+                "Give rmatvec=, the product with the transpose."
+            ) from None
         result, finite = matrix, bool(np.isfinite(probe).all())
     elif sparse.issparse(matrix):
         result = sparse.csc_array(matrix, dtype=np.float64)
@@ -190,18 +212,24 @@ def _checked(matrix: Any) -> Any:
     else:
         result = as_real_array(matrix, "the dictionary")
         if result.ndim != 2:
-            raise ValueError("a dictionary is a matrix with one atom per column; got an array of "
-                             f"shape {result.shape}. Use D[:, None] for a single atom.")
+            raise ValueError(
+                "a dictionary is a matrix with one atom per column; got an array of "
+                f"shape {result.shape}. Use D[:, None] for a single atom."
+            )
         # NaN and infinity survive a sum; only if it is not finite is each entry looked at.
         with np.errstate(all="ignore"):
             total = result.sum()
         finite = bool(np.isfinite(total)) or bool(np.isfinite(result).all())
     if 0 in result.shape:
-        raise ValueError(f"the dictionary is empty; got shape {tuple(result.shape)}. "
-                         "It needs at least one row and one column.")
+        raise ValueError(
+            f"the dictionary is empty; got shape {tuple(result.shape)}. "
+            "It needs at least one row and one column."
+        )
     if not finite:
-        raise ValueError("the dictionary must be finite; got NaN or infinity in a matrix of "
-                         f"shape {tuple(result.shape)}. Remove or replace those entries.")
+        raise ValueError(
+            "the dictionary must be finite; got NaN or infinity in a matrix of "
+            f"shape {tuple(result.shape)}. Remove or replace those entries."
+        )
     return result
 
 

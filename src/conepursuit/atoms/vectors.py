@@ -71,8 +71,11 @@ class Table:
         """Return the norms of some rows; each is computed once."""
         if len(self.norms) < self.count:
             fresh = self.rows[len(self.norms) :]
-            squares = fresh.multiply(fresh).sum(axis=1) if sparse.issparse(fresh) else (
-                np.einsum("ij,ij->i", fresh, fresh))
+            squares = (
+                fresh.multiply(fresh).sum(axis=1)
+                if sparse.issparse(fresh)
+                else (np.einsum("ij,ij->i", fresh, fresh))
+            )
             self.norms = np.concatenate([self.norms, np.sqrt(np.asarray(squares))])
         norms: Vector = self.norms[slots]
         return norms
@@ -97,8 +100,14 @@ class Vectors(Atoms):
 
     __slots__ = ("keys", "lookup", "shape", "slots", "table")
 
-    def __init__(self, shape: tuple[int, ...], keys: tuple[Hashable, ...], table: Table,
-                 slots: Array, lookup: Lookup | None = None) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        keys: tuple[Any, ...],
+        table: Table,
+        slots: Array,
+        lookup: Lookup | None = None,
+    ) -> None:
         self.shape, self.keys, self.table = shape, keys, table
         self.slots, self.lookup = slots, lookup
 
@@ -108,8 +117,9 @@ class Vectors(Atoms):
         return cls(shape, (), Table(int(np.prod(shape))), np.empty(0, dtype=np.intp))
 
     @classmethod
-    def single(cls, shape: tuple[int, ...], key: Hashable, row: Any,
-               lookup: Lookup | None = None) -> Vectors:
+    def single(
+        cls, shape: tuple[int, ...], key: Hashable, row: Any, lookup: Lookup | None = None
+    ) -> Vectors:
         """Return a batch of one."""
         return cls(shape, (key,), Table.single(key, row), _FIRST, lookup)
 
@@ -120,7 +130,7 @@ class Vectors(Atoms):
     def combine(self, weights: Vector) -> Array:
         rows = self.table.rows
         if len(self.slots) == 1 and isinstance(rows, np.ndarray):
-            x = weights[0] * rows[self.slots[0]]
+            x: Array = weights[0] * rows[self.slots[0]]
         else:
             spread = np.zeros(self.table.count)
             spread[self.slots] = weights
@@ -140,11 +150,18 @@ class Vectors(Atoms):
         if table.count > 2 * len(self) + 32:  # mostly dropped atoms: start afresh
             table = Table(int(np.prod(self.shape)))
             rows = self.table.rows
-            slots = np.array([table.add(k, rows[[s]] if sparse.issparse(rows) else rows[s])
-                              for k, s in zip(self.keys, self.slots, strict=True)], dtype=np.intp)
+            slots = np.array(
+                [
+                    table.add(k, rows[[s]] if sparse.issparse(rows) else rows[s])
+                    for k, s in zip(self.keys, self.slots, strict=True)
+                ],
+                dtype=np.intp,
+            )
         theirs = other.table.rows
-        fresh = [table.add(k, theirs[[s]] if sparse.issparse(theirs) else theirs[s])
-                 for k, s in zip(other.keys, other.slots, strict=True)]
+        fresh = [
+            table.add(k, theirs[[s]] if sparse.issparse(theirs) else theirs[s])
+            for k, s in zip(other.keys, other.slots, strict=True)
+        ]
         return Vectors(self.shape, self.keys + other.keys, table, np.append(slots, fresh))
 
     def __getitem__(self, indices: Sequence[int] | Array) -> Vectors:

@@ -84,9 +84,17 @@ def shift(Q: Array, order: Array, k: int, delta: Vector, step: float, gradient: 
 
 
 @njit(cache=True, nogil=True)
-def descend(Q: Array, gradient: Vector, weights: Vector, C: Array, order: Array, k: int,
-            signed: bool, passive: Array) -> int:
-    """Minimise over the passive atoms; atoms whose weight reaches zero leave. Return their number."""
+def descend(
+    Q: Array,
+    gradient: Vector,
+    weights: Vector,
+    C: Array,
+    order: Array,
+    k: int,
+    signed: bool,
+    passive: Array,
+) -> int:
+    """Minimise over the passive atoms, letting those go that reach zero; return how many stay."""
     delta = np.empty(len(weights))
     while k > 0:
         for i in range(k):
@@ -114,8 +122,17 @@ def descend(Q: Array, gradient: Vector, weights: Vector, C: Array, order: Array,
 
 
 @njit(cache=True, nogil=True)
-def absorb(Q: Array, gradient: Vector, weights: Vector, C: Array, order: Array, k: int,
-           atom: int, signed: bool, passive: Array) -> int:
+def absorb(
+    Q: Array,
+    gradient: Vector,
+    weights: Vector,
+    C: Array,
+    order: Array,
+    k: int,
+    atom: int,
+    signed: bool,
+    passive: Array,
+) -> int:
     """Make an atom with weight passive; one that depends on the others gives them its weight.
 
     Moving along the null direction leaves x as it is. If a weight of the others reaches zero
@@ -149,8 +166,16 @@ def absorb(Q: Array, gradient: Vector, weights: Vector, C: Array, order: Array, 
 
 
 @njit(cache=True, nogil=True)
-def solve(Q: Array, gradient: Vector, weights: Vector, C: Array, order: Array, k: int,
-          signed: bool, tolerance: float) -> int:
+def solve(
+    Q: Array,
+    gradient: Vector,
+    weights: Vector,
+    C: Array,
+    order: Array,
+    k: int,
+    signed: bool,
+    tolerance: float,
+) -> int:
     """Minimise <gradient, v - w> + 1/2 <v - w, Q (v - w)> over v >= 0 (or all v, if signed).
 
     Parameters

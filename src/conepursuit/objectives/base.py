@@ -70,8 +70,15 @@ class Objective(ABC):
         """Return f*(u) = sup_x <u, x> - f(x), inf outside its domain, None where unknown."""
         return None
 
-    def duality_gap(self, x: Array, value: float, gradient: Array, functional: Array | None,
-                    shift: float, largest: float) -> float | None:
+    def duality_gap(
+        self,
+        x: Array,
+        value: float,
+        gradient: Array,
+        functional: Array | None,
+        shift: float,
+        largest: float,
+    ) -> float | None:
         """Return the least f(x) + f*(s q), q = gradient + shift * functional, 0 <= s <= largest.
 
         Any s gives a bound; the default tries s = 1, the best one at a minimiser, and s = 0.
@@ -99,13 +106,20 @@ class FunctionObjective(Objective):
         ``conjugate(u)`` returns f*(u); it makes proven gaps possible.
     """
 
-    def __init__(self, function: Callable[[Array], tuple[float, Any]],
-                 shape: int | tuple[int, ...], *, smoothness: float | None = None,
-                 strong_convexity: float = 0.0,
-                 conjugate: Callable[[Array], float] | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[[Array], tuple[float, Any]],
+        shape: int | tuple[int, ...],
+        *,
+        smoothness: float | None = None,
+        strong_convexity: float = 0.0,
+        conjugate: Callable[[Array], float] | None = None,
+    ) -> None:
         if smoothness is not None and not 0 < smoothness < inf:
-            raise ValueError(f"smoothness is L, positive and finite; got {smoothness}. "
-                             "Leave it out and use AdaptiveStep where there is none.")
+            raise ValueError(
+                f"smoothness is L, positive and finite; got {smoothness}. "
+                "Leave it out and use AdaptiveStep where there is none."
+            )
         self.function = function
         self.shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape)
         self.smoothness, self.strong_convexity = smoothness, strong_convexity
@@ -118,8 +132,9 @@ class FunctionObjective(Objective):
         value, gradient = self.function(x)
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != self.shape:
-            raise ValueError(f"the function must return a gradient of shape {self.shape}; "
-                             f"got {gradient.shape}.")
+            raise ValueError(
+                f"the function must return a gradient of shape {self.shape}; got {gradient.shape}."
+            )
         return float(value), gradient
 
     def conjugate(self, u: Array) -> float | None:

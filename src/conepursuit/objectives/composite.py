@@ -33,8 +33,10 @@ class Composed(Objective):
         operator = sparse.issparse(B) or isinstance(B, LinearOperator)
         self.loss, self.B = loss, B if operator else as_float_array(B, "B")
         if len(self.B.shape) != 2 or (self.B.shape[0],) != loss.shape:
-            raise ValueError(f"B must be a matrix with one row per entry of the loss's argument, "
-                             f"{loss.shape}; got shape {tuple(self.B.shape)}.")
+            raise ValueError(
+                f"B must be a matrix with one row per entry of the loss's argument, "
+                f"{loss.shape}; got shape {tuple(self.B.shape)}."
+            )
         self.shape = (int(self.B.shape[1]),)
         self.quadratic = loss.quadratic
 
@@ -46,13 +48,16 @@ class Composed(Objective):
         """Bounds of the singular values of B."""
         if isinstance(self.B, np.ndarray):
             values = np.linalg.svd(self.B, compute_uv=False)
-            return float(values[-1]) if self.B.shape[0] >= self.B.shape[1] else 0.0, float(values[0])
+            return float(values[-1]) if self.B.shape[0] >= self.B.shape[1] else 0.0, float(
+                values[0]
+            )
         if min(self.B.shape) == 1:
             dense = aslinearoperator(self.B) @ np.eye(self.B.shape[1])
             return 0.0, float(np.linalg.norm(dense))
         # A Ritz value lies below the largest singular value by about the tolerance asked for.
-        top = svds(self.B, k=1, tol=1e-6, v0=np.ones(min(self.B.shape)),
-                   return_singular_vectors=False)
+        top = svds(
+            self.B, k=1, tol=1e-6, v0=np.ones(min(self.B.shape)), return_singular_vectors=False
+        )
         return 0.0, float(top[0]) * (1 + 1e-4)
 
     @property

@@ -53,13 +53,26 @@ class LeastSquares(Objective):
     def minimizer_bound(self) -> float:  # type: ignore[override]  # computed when asked for
         return norm(self.y)  # x* is a projection of y, and 0 is in the cone
 
-    def duality_gap(self, x: Array, value: float, gradient: Array, functional: Array | None,
-                    shift: float, largest: float) -> float:
+    def duality_gap(
+        self,
+        x: Array,
+        value: float,
+        gradient: Array,
+        functional: Array | None,
+        shift: float,
+        largest: float,
+    ) -> float:
         gx, gg = inner(gradient, x), 2.0 * value
         if functional is None or shift == 0.0:
             return least_gap(gx, gg, 0.0, 0.0, 0.0, largest)
-        return least_gap(gx, gg, shift * inner(functional, x), shift * inner(functional, gradient),
-                         shift**2 * inner(functional, functional), largest)
+        return least_gap(
+            gx,
+            gg,
+            shift * inner(functional, x),
+            shift * inner(functional, gradient),
+            shift**2 * inner(functional, functional),
+            largest,
+        )
 
 
 class Quadratic(Objective):
@@ -81,12 +94,16 @@ class Quadratic(Objective):
         self.Q = Q if operator else as_real_array(Q, "Q").astype(np.float64, copy=False)
         self.shape = self.c.shape
         if self.Q.shape != 2 * self.shape:
-            raise ValueError(f"Q must be square and fit c; got Q of shape {self.Q.shape} "
-                             f"and c of shape {self.shape}.")
+            raise ValueError(
+                f"Q must be square and fit c; got Q of shape {self.Q.shape} "
+                f"and c of shape {self.shape}."
+            )
         low, high = self._spectrum()
         if low < -1e-10 * high:
-            raise ValueError("Q must be positive semidefinite, or f is not convex; its least "
-                             f"eigenvalue is {low:.3g}.")
+            raise ValueError(
+                "Q must be positive semidefinite, or f is not convex; its least "
+                f"eigenvalue is {low:.3g}."
+            )
         self.smoothness, self.strong_convexity = high, max(low, 0.0)
 
     def __repr__(self) -> str:
@@ -102,8 +119,9 @@ class Quadratic(Objective):
             values = eigvalsh(self.Q)
             return float(values[0]), float(values[-1])
         # A Ritz value lies below the largest eigenvalue by about the tolerance asked for.
-        high = eigsh(self.Q, k=1, which="LA", tol=1e-6, v0=np.ones(self.shape),
-                     return_eigenvectors=False)
+        high = eigsh(
+            self.Q, k=1, which="LA", tol=1e-6, v0=np.ones(self.shape), return_eigenvectors=False
+        )
         return 0.0, float(high[0]) * (1 + 1e-4)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
@@ -117,7 +135,8 @@ class Quadratic(Objective):
     def _factor(self) -> Any:
         """Cholesky factor of Q, None where it is not at hand or Q is singular."""
         if not isinstance(self.Q, np.ndarray) or (
-                self.strong_convexity <= 1e-12 * (self.smoothness or 0.0)):
+            self.strong_convexity <= 1e-12 * (self.smoothness or 0.0)
+        ):
             return None
         try:
             return cho_factor(self.Q)
@@ -129,18 +148,31 @@ class Quadratic(Objective):
             return None
         return 0.5 * inner(u + self.c, cho_solve(self._factor, u + self.c))
 
-    def duality_gap(self, x: Array, value: float, gradient: Array, functional: Array | None,
-                    shift: float, largest: float) -> float | None:
+    def duality_gap(
+        self,
+        x: Array,
+        value: float,
+        gradient: Array,
+        functional: Array | None,
+        shift: float,
+        largest: float,
+    ) -> float | None:
         if self._factor is None:
             return None
         t = np.zeros_like(gradient) if functional is None else shift * functional
         solved = cho_solve(self._factor, np.stack([gradient, t], axis=1))
-        return least_gap(inner(gradient, x), inner(gradient, solved[:, 0]), inner(t, x),
-                         inner(t, solved[:, 0]), inner(t, solved[:, 1]), largest)
+        return least_gap(
+            inner(gradient, x),
+            inner(gradient, solved[:, 0]),
+            inner(t, x),
+            inner(t, solved[:, 0]),
+            inner(t, solved[:, 1]),
+            largest,
+        )
 
 
 def least_gap(gx: float, gg: float, tx: float, gt: float, tt: float, largest: float) -> float:
-    """Return the least duality gap of a quadratic over dual points u = s (g + t), s in [0, largest].
+    """Return the least duality gap of a quadratic over u = s (g + t), s in [0, largest].
 
     Notes
     -----

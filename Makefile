@@ -1,0 +1,36 @@
+# Two commands set everything up on a machine with python3 (venv and pip) and make:
+#   make demo    the paper's synthetic experiment: a table and a figure
+#   make test    all tests
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format bench clean
+
+demo: .venv/.cli
+	$(BIN)/python -m conepursuit.experiments.synthetic --out out
+
+test: .venv/.test
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.lint
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.bench
+	$(BIN)/python benchmarks/iteration_cost.py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.%: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	touch $@
+
+clean:
+	rm -rf .venv out
