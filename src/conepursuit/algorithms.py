@@ -226,7 +226,9 @@ class AFW(FW):
         if size == 0:
             return ahead
         if v is None:
-            back = local.direction("away", local.domain.room(local.iterate.weights) / size, shrink=-1.0)
+            back = local.direction(
+                "away", local.domain.room(local.iterate.weights) / size, shrink=-1.0
+            )
         else:
             w = float(local.iterate.weights[v])
             largest = w / (radius - w) if w < radius else inf
