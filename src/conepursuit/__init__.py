@@ -1,9 +1,9 @@
 """Greedy optimisation over cones, with a proof of optimality attached to every answer.
 
->>> from conepursuit import Cone, Dictionary, LeastSquares, PWMP, minimize
->>> result = minimize(LeastSquares([1.0, 2.0]), Cone(Dictionary([[1.0, 0.0], [1.0, 1.0]])), PWMP())
->>> [float(w) for w in result.weights.round(6)]
-[1.0, 1.0]
+>>> from conepursuit import Cone, Dictionary, FCMP, LeastSquares, minimize
+>>> D = Dictionary([[1.0, 0.0], [1.0, 1.0]])
+>>> minimize(LeastSquares([1.0, 2.0]), Cone(D), FCMP(variant=1))
+Result(CONVERGED, n_iter=2, value=0, gap=0 (proven), n_atoms=2)
 """
 
 from importlib.metadata import version

@@ -192,12 +192,13 @@ class PWMP(LineAlgorithm):
     domains: ClassVar[tuple[type, ...]] = (Cone, Hull)
 
     def direction(self, local: Local) -> Direction:
-        """Return z - v."""
+        """Return z - v; where z ties with the origin, -v if that descends."""
         v = local.away
         if v is None:
             return forward(local)
-        if local.score >= 0:  # z is the origin
-            return backward(local)
+        if not local.settle():
+            back = backward(local)
+            return back if back.slope < 0 else forward(local)
         return local.direction("pairwise", float(local.iterate.weights[v]), gain=1.0, away=v)
 
 

@@ -81,7 +81,7 @@ class Corrector:
     def __call__(self, iterate: Iterate, local: Local, d: Direction) -> Move:
         """Return the refitted iterate; its step is 1."""
         scores = local.scores
-        joined = iterate if d.toward is None else iterate.joined(d.toward, 0.0)
+        joined = iterate if d.toward is None else iterate.joined(d.toward)
         if len(joined.weights) > len(scores):
             scores = np.append(scores, local.gain * local.score)
         Q = self.metric.update(iterate.x, joined.atoms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,7 @@ TIE = 1e-13
 """Scores that differ by less than this times ||g|| ||a|| agree up to the rounding of a sum."""
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(NamedTuple):
     """d = gain * toward - loss * atoms[away] - shrink * x, for steps in [0, max_step].
 
     Attributes
@@ -25,7 +25,7 @@ class Direction:
     kind : str
         "forward", "away", "pairwise", "shrink" or "refit".
     slope : float
-        <grad f(x), d> (with the penalty); x is stationary where it is not negative.
+        <grad f(x), d> (with the penalty), or 0 where d does not descend.
     max_step : float
         The step at which a stored weight becomes zero, inf where none decreases.
     charge : float
@@ -61,8 +61,10 @@ class Iterate:
 
     def position(self, atom: Atoms) -> int | None:
         """Return where an atom is in the active set, None if it is not active."""
-        key = atom.keys[0]
-        return self.atoms.keys.index(key) if key in self.atoms.keys else None
+        try:
+            return self.atoms.keys.index(atom.keys[0])
+        except ValueError:
+            return None
 
     def vector(self, d: Direction) -> Array:
         """Return d as an array."""
@@ -86,26 +88,23 @@ class Iterate:
             weights[d.away] = 0.0 if step >= d.max_step else max(reduced, 0.0)
         elif d.shrink > 0 and step >= d.max_step and d.toward is None:
             weights[:] = 0.0
-        out = Iterate(self.x + step * vector, self.atoms, weights)
+        atoms = self.atoms
         if d.toward is not None:
-            out = out.joined(d.toward, step * d.gain)
-        return out.pruned()
+            place, added = self.position(d.toward), step * d.gain
+            if place is None:
+                atoms, weights = atoms.join(d.toward), np.append(weights, added)
+            else:
+                weights[place] += added
+        if not weights.all():  # S holds the atoms with weight, and no others
+            keep = np.flatnonzero(weights)
+            atoms, weights = atoms[keep], weights[keep]
+        return Iterate(self.x + step * vector, atoms, weights)
 
-    def joined(self, atom: Atoms, weight: float) -> Iterate:
-        """Return the iterate with weight added to an atom; x is left to the caller."""
-        place = self.position(atom)
-        if place is None:
-            return Iterate(self.x, self.atoms.join(atom), np.append(self.weights, weight))
-        weights = self.weights.copy()
-        weights[place] += weight
-        return Iterate(self.x, self.atoms, weights)
-
-    def pruned(self) -> Iterate:
-        """Return the iterate without the atoms that carry no weight."""
-        if self.weights.all():
+    def joined(self, atom: Atoms) -> Iterate:
+        """Return the iterate with an atom in its active set that has no weight yet."""
+        if self.position(atom) is not None:
             return self
-        keep = np.flatnonzero(self.weights)
-        return Iterate(self.x, self.atoms[keep], self.weights[keep])
+        return Iterate(self.x, self.atoms.join(atom), np.append(self.weights, 0.0))
 
     def recomputed(self) -> Iterate:
         """Return the iterate with x made afresh from atoms and weights."""
@@ -154,9 +153,9 @@ class Local:
         return self.iterate.atoms.rescore(self.gradient, self.toward) + self.domain.penalty
 
     @cached_property
-    def gradient_norm(self) -> float:
-        """||g||."""
-        return norm(self.gradient)
+    def noise(self) -> Vector:
+        """The rounding of the scores."""
+        return TIE * norm(self.gradient) * self.iterate.atoms.norms()
 
     @cached_property
     def away(self) -> int | None:
@@ -168,12 +167,33 @@ class Local:
         """
         if not len(self.iterate.weights):
             return None
-        scores, weights = self.scores, self.iterate.weights
+        scores = self.scores
         best = int(scores.argmax())
-        noise = TIE * self.gradient_norm * float(self.iterate.atoms.norms()[best])
-        if scores[best] < -noise and self.domain.room(weights) > 0:
+        noise = self.noise[best]
+        if scores[best] < -noise and self.domain.room(self.iterate.weights) > 0:
             return None
-        return int(np.where(scores >= scores[best] - noise, weights, -inf).argmax())
+        return self._heaviest(scores >= scores[best] - noise)
+
+    def settle(self) -> bool:
+        """Settle ties of z, and return whether it descends by more than rounding.
+
+        Where active atoms score as low as the oracle's answer, up to rounding, the one of largest
+        weight takes its place.
+        """
+        scores = self.scores
+        best = int(scores.argmin())
+        noise = self.noise[best]
+        if scores[best] > self.score + noise:
+            return self.score < 0
+        self.toward = self.iterate.atoms[[self._heaviest(scores <= scores[best] + noise)]]
+        return bool(self.score < -noise)
+
+    def _heaviest(self, tied: Array) -> int:
+        """Return the atom of largest weight among those that tie."""
+        places = tied.nonzero()[0]
+        if len(places) > 1:
+            places = places[[self.iterate.weights[places].argmax()]]
+        return int(places[0])
 
     def direction(
         self,
@@ -185,7 +205,7 @@ class Local:
         loss: float = 1.0,
         shrink: float = 0.0,
     ) -> Direction:
-        """Return d = gain * z - loss * atoms[away] - shrink * x with its slope."""
+        """Return d = gain * z - loss * atoms[away] - shrink * x with its slope, 0 for an ascent."""
         slope, added = 0.0, 0.0
         if gain:
             slope, added = gain * self.score, gain
@@ -198,7 +218,7 @@ class Local:
             charge = self.domain.penalty * (added - shrink * self.iterate.size)
         return Direction(
             kind,
-            slope,
+            min(slope, 0.0),
             max_step,
             self.toward if gain else None,
             gain * self.gain,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ class Status(Enum):
         return self in (Status.CONVERGED, Status.STATIONARY)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """One iteration of a run, before its step.
 
     Attributes
@@ -99,29 +98,33 @@ class Trace(Mapping[str, Array]):
     )
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[Any]] = {key: [] for key in self.KEYS}
+        self._rows: list[tuple[Any, ...]] = []
 
     def record(self, state: State, time: float) -> None:
         """Append a state."""
-        columns, certificate = self._columns, state.certificate
-        if columns["step"]:
-            columns["step"][-1], columns["good"][-1] = state.step, state.good
-        row = (
-            state.value,
-            certificate.gap,
-            certificate.violation,
-            certificate.complementarity,
-            state.direction.kind,
-            np.nan,
-            True,
-            len(state.iterate.weights),
-            time,
+        certificate = state.certificate
+        self._rows.append(
+            (
+                state.value,
+                certificate.gap,
+                certificate.violation,
+                certificate.complementarity,
+                state.direction.kind,
+                state.step,
+                state.good,
+                len(state.iterate.weights),
+                time,
+            )
         )
-        for column, entry in zip(columns.values(), row, strict=True):
-            column.append(entry)
 
     def __getitem__(self, key: str) -> Array:
-        return np.array(self._columns[key])
+        if key not in self.KEYS:
+            raise KeyError(f"{key!r}; a trace has {', '.join(self.KEYS)}")
+        place = self.KEYS.index(key)
+        column = [row[place] for row in self._rows]
+        if key in ("step", "good"):  # a state knows the step that led to it
+            column = [*column[1:], np.nan if key == "step" else True]
+        return np.array(column)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.KEYS)
@@ -130,7 +133,7 @@ class Trace(Mapping[str, Array]):
         return len(self.KEYS)
 
     def __repr__(self) -> str:
-        return f"Trace({len(self._columns['value'])} states: {', '.join(self.KEYS)})"
+        return f"Trace({len(self._rows)} states: {', '.join(self.KEYS)})"
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class ExactStep:
         return lambda x, vector, d: _line_minimum(objective, x, vector, d)
 
 
+@dataclass(frozen=True)
 class AdaptiveStep:
     """The short step with L estimated on the way; needs no L and respects the domain of f.
 
@@ -110,9 +111,6 @@ class AdaptiveStep:
     """
 
     monotone: ClassVar[bool] = True
-
-    def __repr__(self) -> str:
-        return "AdaptiveStep()"
 
     def start(self, objective: Objective) -> Stepper:
         estimate: float | None = None
