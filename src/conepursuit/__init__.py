@@ -2,8 +2,9 @@
 
 >>> from conepursuit import Cone, Dictionary, FCMP, LeastSquares, minimize
 >>> D = Dictionary([[1.0, 0.0], [1.0, 1.0]])
->>> minimize(LeastSquares([1.0, 2.0]), Cone(D), FCMP(variant=1))
-Result(CONVERGED, n_iter=2, value=0, gap=0 (proven), n_atoms=2)
+>>> result = minimize(LeastSquares([1.0, 2.0]), Cone(D), FCMP(variant=1))
+>>> result.status.name, result.certificate.proven, result.weights.round(6).tolist()
+('CONVERGED', True, [1.0, 1.0])
 """
 
 from importlib.metadata import version

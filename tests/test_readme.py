@@ -1,0 +1,57 @@
+"""What the README claims is run."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import conepursuit
+from conepursuit import certify
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_first_example_gives_what_it_says():
+    scope = {}
+    exec(BLOCKS[0], scope)
+    result = scope["result"]
+    (claimed,) = re.findall(r"# (Result\(.*\))", BLOCKS[0])
+    rounding = r"gap=\S+"  # the last digits of the gap are rounding
+    assert re.sub(rounding, "gap", repr(result)) == re.sub(rounding, "gap", claimed)
+    assert result.certificate.gap < 1e-12
+    assert (result.weights > 0).all()
+
+
+def test_the_logistic_example_converges():
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((200, 10)), rng.choice([-1.0, 1.0], 200)
+    scope = {"X": X, "labels": labels, "np": np, **vars(conepursuit)}
+    exec(BLOCKS[1], scope)
+    assert scope["result"].status.success
+
+
+def test_every_name_in_the_tables_exists():
+    for name in re.findall(r"`([A-Z][A-Za-z]+)", README):
+        assert hasattr(conepursuit, name) or name in ("LinearOperator", "True"), name
+    assert certify is conepursuit.certify
+
+
+def test_ci_runs_the_commands_of_the_readme():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "make test" in script
+    assert "make lint" in script
+    assert "make test" in README
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    shown = []
+    monkeypatch.setattr(matplotlib.pyplot, "show", lambda: shown.append(True))
+    exec(compile(path.read_text(), path, "exec"), {"__name__": "__main__"})
+    matplotlib.pyplot.close("all")
+    assert shown
