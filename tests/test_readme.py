@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 import conepursuit
 from conepursuit import certify
@@ -48,10 +50,9 @@ def test_ci_runs_the_commands_of_the_readme():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_run(path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     shown = []
-    monkeypatch.setattr(matplotlib.pyplot, "show", lambda: shown.append(True))
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(True))
     exec(compile(path.read_text(), path, "exec"), {"__name__": "__main__"})
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
     assert shown
