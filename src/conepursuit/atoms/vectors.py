@@ -12,73 +12,10 @@ from scipy import sparse
 
 from conepursuit.arrays import Array, Vector, norm
 from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.atoms.table import Table
 from conepursuit.linear import gram, matvec, rmatvec
 
 Lookup = Callable[[tuple[Any, ...]], Vector]
-
-
-class Table:
-    """The vectors of one run, one row each, only ever added to.
-
-    All batches of a run share one table, so that joining an atom copies one row and dropping one
-    copies nothing. Rows are dense, or sparse where the first one is.
-    """
-
-    __slots__ = ("_rows", "count", "norms", "parts", "slots")
-
-    def __init__(self, size: int) -> None:
-        self._rows: Any = np.empty((0, size))
-        self.parts: list[Any] = []  # sparse rows that are not in _rows yet
-        self.count = 0
-        self.slots: dict[Hashable, int] = {}
-        self.norms = np.empty(0)
-
-    @classmethod
-    def single(cls, key: Hashable, row: Any) -> Table:
-        """Return a table of one row, without copying it."""
-        table = cls.__new__(cls)
-        table._rows = row if sparse.issparse(row) else row.reshape(1, -1)
-        table.parts, table.count, table.slots, table.norms = [], 1, {key: 0}, np.empty(0)
-        return table
-
-    @property
-    def rows(self) -> Any:
-        if self.parts:
-            self._rows = sparse.vstack([self._rows, *self.parts], format="csr")
-            self.parts = []
-        return self._rows[: self.count] if isinstance(self._rows, np.ndarray) else self._rows
-
-    def add(self, key: Hashable, row: Any) -> int:
-        """Store a row under its key and return where it lies."""
-        slot = self.slots.get(key)
-        if slot is not None:
-            return slot
-        slot, self.count = self.count, self.count + 1
-        self.slots[key] = slot
-        if slot == 0 and sparse.issparse(row):
-            self._rows = row
-        elif sparse.issparse(self._rows):
-            self.parts.append(sparse.csr_array(row.reshape(1, -1)))
-        else:
-            if slot == len(self._rows):
-                grown = np.empty((max(8, 2 * slot), self._rows.shape[1]))
-                grown[:slot] = self._rows
-                self._rows = grown
-            self._rows[slot] = row.toarray()[0] if sparse.issparse(row) else row
-        return slot
-
-    def norms_of(self, slots: Array) -> Vector:
-        """Return the norms of some rows; each is computed once."""
-        if len(self.norms) < self.count:
-            fresh = self.rows[len(self.norms) :]
-            squares = (
-                fresh.multiply(fresh).sum(axis=1)
-                if sparse.issparse(fresh)
-                else (np.einsum("ij,ij->i", fresh, fresh))
-            )
-            self.norms = np.concatenate([self.norms, np.sqrt(np.asarray(squares))])
-        norms: Vector = self.norms[slots]
-        return norms
 
 
 class Vectors(Atoms):
@@ -121,7 +58,7 @@ class Vectors(Atoms):
         cls, shape: tuple[int, ...], key: Hashable, row: Any, lookup: Lookup | None = None
     ) -> Vectors:
         """Return a batch of one."""
-        return cls(shape, (key,), Table.single(key, row), _FIRST, lookup)
+        return cls(shape, (key,), Table.single(row), _FIRST, lookup)
 
     def inner(self, gradient: Array) -> Vector:
         scores: Vector = matvec(self.table.rows, gradient.reshape(-1))[self.slots]
@@ -149,27 +86,21 @@ class Vectors(Atoms):
         table, slots = self.table, self.slots
         if table.count > 2 * len(self) + 32:  # mostly dropped atoms: start afresh
             table = Table(int(np.prod(self.shape)))
-            rows = self.table.rows
-            slots = np.array(
-                [
-                    table.add(k, rows[[s]] if sparse.issparse(rows) else rows[s])
-                    for k, s in zip(self.keys, self.slots, strict=True)
-                ],
-                dtype=np.intp,
-            )
-        theirs = other.table.rows
-        fresh = [
-            table.add(k, theirs[[s]] if sparse.issparse(theirs) else theirs[s])
-            for k, s in zip(other.keys, other.slots, strict=True)
-        ]
+            slots = self._copy_to(table)
+        fresh = other._copy_to(table)
         return Vectors(self.shape, self.keys + other.keys, table, np.append(slots, fresh))
+
+    def _copy_to(self, table: Table) -> Array:
+        """Write the atoms into another table and return where they lie."""
+        places = zip(self.keys, self.slots, strict=True)
+        return np.array([table.add(key, self.table.row(slot)) for key, slot in places], np.intp)
 
     def __getitem__(self, indices: Sequence[int] | Array) -> Vectors:
         keys = tuple(self.keys[i] for i in indices)
         return Vectors(self.shape, keys, self.table, self.slots[indices])
 
     def norms(self) -> Vector:
-        return self.table.norms_of(self.slots)
+        return self.table.norms(self.slots)
 
     def rescore(self, gradient: Array, answer: Atoms) -> Vector:
         lookup = getattr(answer, "lookup", None)
@@ -177,9 +108,7 @@ class Vectors(Atoms):
 
     def tagged(self, tag: Hashable, sign: float = 1.0, lookup: Lookup | None = None) -> Vectors:
         """Return this atom, times `sign`, under the key (tag, key)."""
-        (key,), rows = self.keys, self.table.rows
-        slot = self.slots[0]
-        row = rows[[slot]] if sparse.issparse(rows) else rows[slot]
+        (key,), row = self.keys, self.table.row(self.slots[0])
         return Vectors.single(self.shape, (tag, key), row if sign == 1.0 else sign * row, lookup)
 
 
