@@ -95,7 +95,7 @@ def test_a3_ties_do_not_depend_on_rounding():
     assert (one.trace["kind"] == two.trace["kind"]).all()
     assert one.atoms.keys == two.atoms.keys
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9)
-    assert one.trace["kind"][1] == "pairwise"  # the tie of origin and z_0 goes to the atom
+    assert one.trace["kind"][1] == "forward"  # the tie of origin and z_0 goes to the origin
 
 
 @pytest.mark.parametrize("seed", range(5))

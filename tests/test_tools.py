@@ -106,8 +106,9 @@ def test_check_atom_set_notices():
             return self.answer(0, self.scores(gradient))
 
     class Stale(Dictionary):
-        def answer(self, index, scores):
-            return super().answer(index, scores + 1.0)
+        def lmo(self, gradient):
+            answer = super().lmo(gradient)
+            return answer.answering(lambda keys: answer.lookup(keys) + 1.0)
 
     class TooLong(Dictionary):
         radius = 0.5
@@ -117,7 +118,7 @@ def test_check_atom_set_notices():
             check_atom_set(kind(D - 0.5), (D - 0.5).T)
     half = Dictionary(D)
     half.positive_functional = lambda: np.full(20, 1e-3)
-    with pytest.raises(AssertionError, match="<t, atom>"):
+    with pytest.raises(AssertionError, match=r"<g \+ c t, atom>"):
         check_atom_set(half)
 
 

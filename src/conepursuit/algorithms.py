@@ -65,7 +65,7 @@ class LineAlgorithm:
         if not isinstance(domain, self.domains):
             kinds = " or a ".join(kind.__name__ for kind in self.domains)
             raise ValueError(f"{name} needs a {kinds}; got {describe(domain)}. {self.advice}")
-        if isinstance(self.step, OpenLoopStep) and not isinstance(self, FW):
+        if isinstance(self.step, OpenLoopStep) and type(self) is not FW:
             raise ValueError(
                 f"{name} cannot use OpenLoopStep, whose steps are shares of a "
                 "bounded set. Use FW on a Hull, or AdaptiveStep()."
@@ -193,10 +193,11 @@ class PWMP(LineAlgorithm):
 
     def direction(self, local: Local) -> Direction:
         """Return z - v; where z ties with the origin, -v if that descends."""
+        descends = not len(local.iterate.weights) or local.settle()
         v = local.away
         if v is None:
             return forward(local)
-        if not local.settle():
+        if not descends:
             back = backward(local)
             return back if back.slope < 0 else forward(local)
         return local.direction("pairwise", float(local.iterate.weights[v]), gain=1.0, away=v)
@@ -224,16 +225,15 @@ class AFW(FW):
         """Return the steeper of the Frank-Wolfe and the away direction."""
         ahead = super().direction(local)
         radius, size, v = local.domain.radius, local.iterate.size, local.away
-        if size == 0:
+        w = 0.0 if v is None else float(local.iterate.weights[v])
+        if size == 0 or w >= radius * (1 - 1e-12):  # at a vertex there is nothing to leave
             return ahead
         if v is None:
             back = local.direction(
                 "away", local.domain.room(local.iterate.weights) / size, shrink=-1.0
             )
         else:
-            w = float(local.iterate.weights[v])
-            largest = w / (radius - w) if w < radius else inf
-            back = local.direction("away", largest, away=v, loss=radius, shrink=-1.0)
+            back = local.direction("away", w / (radius - w), away=v, loss=radius, shrink=-1.0)
         return steeper(ahead, back)
 
 
@@ -271,10 +271,10 @@ class FCMP:
             raise ValueError(
                 f"{name} needs a {self.domains[0].__name__}; got {describe(domain)}. {self.advice}"
             )
-        if self.variant == 0 and objective.smoothness is None:
+        if self.variant == 0 and not objective.smoothness:
             raise ValueError(
-                f"{name}(variant=0) needs the smoothness L; {objective!r} has none. "
-                "Use FCMP(variant=1), or PWMP(AdaptiveStep())."
+                f"{name}(variant=0) needs a positive smoothness L; {objective!r} has "
+                f"{objective.smoothness}. Use {name}(variant=1)."
             )
 
     def direction(self, local: Local) -> Direction:

@@ -24,7 +24,7 @@ Vector: TypeAlias = NDArray[np.float64]
 def inner(a: Array, b: Array) -> float:
     """Return the inner product of two arrays of one shape."""
     if type(a) is np.ndarray and type(b) is np.ndarray:
-        return float(np.dot(a, b)) if a.ndim == 1 else float(np.vdot(a, b))
+        return float(a.dot(b)) if a.ndim == 1 else float(np.vdot(a, b))
     xp = array_namespace(a, b)
     return float(xp.sum(a * b))
 

@@ -50,40 +50,49 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     Notes
     -----
     With g the gradient, m <= 0 a lower bound on <g, a> over the atoms and lambda the penalty, let
-    c = max(0, -m - lambda).
+    h = <g, x> + lambda * sum(w). Let t be a positive functional and c its shift, so that
+    <g + c t, a> >= -lambda on every atom.
 
-    *radius*: ``<g, x> + lambda * sum(w) + rho * c``, where rho bounds the sum of weights of a
-    minimiser: the domain's, or ``||t|| * bound on ||x*||`` with a positive functional t.
+    *radius*: ``h + rho * max(0, -m - lambda)``, where rho bounds the sum of weights of a minimiser;
+    or ``h + c <t, x*> <= h + c ||t|| ||x*||``, where the objective bounds ||x*||.
 
-    *dual*: u = s (g + c t) satisfies <u, a> >= -lambda on every atom, so that
-    ``f(x) + lambda * sum(w) + f*(u)`` is a bound. Where c = 0 it needs no t, and with a penalty
-    s <= lambda / -m makes u = s g feasible.
+    *dual*: u = s (g + c t) satisfies <u, a> >= -lambda on every atom for 0 <= s <= 1, and for all s
+    without a penalty, so that ``f(x) + lambda * sum(w) + f*(u)`` is a bound. With a penalty
+    u = s g serves as well, for s <= lambda / -m, and where no atom descends no t is needed.
 
-    *estimate*: ``|<g, x>| + sum(w) * c``, where neither is to be had.
+    *estimate*: ``|<g, x>| + ||x|| * max_a (-<g, a> - lambda) / ||a||``, where neither is to be had:
+    what would be gained on the way of length ||x|| along the steepest atom.
     """
-    accuracy, penalty = domain.atoms.accuracy, domain.penalty
-    t = None if domain.signed else domain.atoms.positive_functional()
-    rho = domain.radius
+    atoms, penalty = domain.atoms, domain.penalty
+    t = None if domain.signed else atoms.positive_functional()
+    reach = inf
     if t is not None and objective.minimizer_bound is not None:
-        rho = min(rho, norm(t) * objective.minimizer_bound)
+        reach = norm(t) * objective.minimizer_bound
 
     def certify(local: Local, value: float) -> Certificate:
-        least = min((local.score - penalty) / accuracy, 0.0)
-        worst, height = max(0.0, -least - penalty), local.height
-        bounds = []
-        if worst == 0.0 or rho < inf:
-            bounds.append((height + (rho * worst if worst else 0.0), "radius"))
-        shift = worst if t is not None else 0.0
-        if not domain.signed and (t is not None or worst == 0.0 or penalty > 0):
-            floor = least + shift
-            largest = inf if floor >= 0 else penalty / -floor
-            dual = objective.duality_gap(local.iterate.x, value, local.gradient, t, shift, largest)
+        x, gradient, height = local.iterate.x, local.gradient, local.height
+        least = min((local.score - penalty) / atoms.accuracy, 0.0)
+        worst = max(0.0, -least - penalty)
+        shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
+        bounds = [(inf, "estimate")]
+        if worst == 0.0 or domain.radius < inf:
+            bounds.append((height + (domain.radius * worst if worst else 0.0), "radius"))
+        duals = []
+        if t is not None:
+            bounds.append((height + (reach * shift if shift else 0.0), "radius"))
+            duals.append((shift, 1.0 if penalty else inf))
+        elif not domain.signed and worst == 0.0:
+            duals.append((0.0, 1.0 if penalty else inf))
+        if penalty and least < 0:
+            duals.append((0.0, penalty / -least))
+        for c, largest in duals:
+            dual = objective.duality_gap(x, value, gradient, t, c, largest)
             if dual is not None:
                 bounds.append((dual + penalty * local.iterate.size, "dual"))
-        gap, method = min(bounds, default=(inf, "estimate"))
+        gap, method = min(bounds)
         if not isfinite(gap):
-            size = local.iterate.size
-            gap, method = abs(height) + (size * worst if size else inf), "estimate"
-        return Certificate(max(0.0, -local.score), height, max(gap, 0.0), method)
+            steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
+            gap, method = abs(height) + (norm(x) or inf) * steepness / atoms.accuracy, "estimate"
+        return Certificate(max(0.0, -local.score), height, max(float(gap), 0.0), method)
 
     return certify

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, inner
+from conepursuit.arrays import Array, Vector, inner, norm
 from conepursuit.atoms.base import Atoms
 from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
@@ -16,6 +17,9 @@ from conepursuit.steps import first_estimate, shortened
 
 Move: TypeAlias = tuple[Iterate, float, bool]
 """The next iterate, the step that led there, and whether it was a good one."""
+
+ROUNDING = 2e-15
+"""A change of x by less than this share is rounding."""
 
 INNER_ITERATIONS = 100
 INNER_TOLERANCE = 1e-10
@@ -84,19 +88,41 @@ class Corrector:
         joined = iterate if d.toward is None else iterate.joined(d.toward)
         if len(joined.weights) > len(scores):
             scores = np.append(scores, local.gain * local.score)
+        if self.curvature is None:
+            self.curvature = self._first_curvature(iterate.x, joined.atoms, scores)
+            if self.curvature == 0:
+                return iterate, inf, True
         Q = self.metric.update(iterate.x, joined.atoms)
         good = self.exact or self._good(local, d, joined, Q)
         if self.exact and not self.objective.quadratic:
             weights = self._minimize(local.domain, joined, scores, Q)
         else:
-            assert self.curvature is not None
             weights = local.domain.refit(
                 Q, scores / self.curvature, joined.weights, self.metric.factor
             )
         kept = np.flatnonzero(weights)
         atoms = joined.atoms if len(kept) == len(weights) else joined.atoms[kept]
         self.metric.keep(kept, atoms)
-        return Iterate(joined.x, atoms, weights[kept]).recomputed(), 1.0, good
+        fitted = Iterate(joined.x, atoms, weights[kept]).recomputed()
+        if norm(fitted.x - iterate.x) <= ROUNDING * norm(iterate.x):
+            return self._line_step(iterate, local)
+        return fitted, 1.0, good
+
+    def _line_step(self, iterate: Iterate, local: Local) -> Move:
+        """Go toward z alone, where a refit moves x by no more than rounding.
+
+        That is so at a minimiser, where this step changes nothing either, and where z is so near
+        to a combination of active atoms that their Gram matrix does not show the difference.
+        """
+        d = local.direction("forward", local.domain.room(iterate.weights), gain=1.0)
+        vector = iterate.vector(d)
+        curvature = self.objective.curvature(iterate.x, vector) if self.exact else None
+        if curvature is None:
+            curvature = (self.curvature or 0.0) * inner(vector, vector)
+        step = min(-d.slope / curvature, d.max_step) if curvature > 0 else 0.0
+        if step * norm(vector) <= ROUNDING * norm(iterate.x):
+            return iterate, 0.0, True
+        return iterate.moved(d, step, vector), step, True
 
     def _good(self, local: Local, d: Direction, joined: Iterate, Q: Array) -> bool:
         """Return whether a pairwise step would have been good here (errata A13)."""
@@ -114,8 +140,7 @@ class Corrector:
         """Minimise f over the weights by Newton steps, or spectral ones where f has no Hessian."""
         atoms, weights, x = start.atoms, start.weights, start.x
         promise = 0.0
-        if self.curvature is None:
-            self.curvature = self._first_curvature(x, atoms, scores)
+        assert self.curvature is not None
         for _ in range(INNER_ITERATIONS):
             hessian = self.objective.model(x, atoms, atoms)
             if hessian is None:
@@ -130,13 +155,15 @@ class Corrector:
             vector = atoms.combine(change)
             d = Direction("refit", slope, 1.0, charge=domain.penalty * float(change.sum()))
             step, there = shortened(self.objective, x, vector, d, 1.0)
-            if step == 0:
+            square = inner(vector, vector)
+            if step == 0 or square == 0:
                 break
             weights = target if step == 1 else weights + step * change
             x = atoms.combine(weights)
             scores = atoms.inner(self.objective.value_and_gradient(x)[1]) + domain.penalty
-            secant = (there - slope) / (step * inner(vector, vector))
-            self.curvature = max(secant, self.curvature / 100)
+            secant = (there - slope) / (step * square)
+            if secant > 0:
+                self.curvature = max(secant, self.curvature / 100)
         return weights
 
     def _first_curvature(self, x: Array, atoms: Atoms, scores: Vector) -> float:

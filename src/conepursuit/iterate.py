@@ -127,8 +127,10 @@ class Local:
 
     Attributes
     ----------
+    answer : Atoms
+        The oracle's answer, a batch of one.
     toward : Atoms
-        The oracle's answer z, a batch of one.
+        z: the answer, or an active atom that ties with it.
     gain : float
         -1 where a domain of signed weights descends along -z.
     score : float
@@ -139,8 +141,9 @@ class Local:
 
     def __init__(self, domain: Domain, iterate: Iterate, gradient: Array) -> None:
         self.domain, self.iterate, self.gradient = domain, iterate, gradient
-        self.toward = (domain.atoms.steepest if domain.signed else domain.atoms.lmo)(gradient)
-        score = float(self.toward.rescore(gradient, self.toward)[0])
+        self.answer = (domain.atoms.steepest if domain.signed else domain.atoms.lmo)(gradient)
+        self.toward = self.answer
+        score = float(self.answer.rescore(gradient, self.answer)[0])
         self.gain = -1.0 if domain.signed and score > 0 else 1.0
         self.score = self.gain * score + domain.penalty
         self.height = inner(gradient, iterate.x)
@@ -150,7 +153,7 @@ class Local:
     @cached_property
     def scores(self) -> Vector:
         """The scores (<g, a_i>)_i of the active atoms."""
-        return self.iterate.atoms.rescore(self.gradient, self.toward) + self.domain.penalty
+        return self.iterate.atoms.rescore(self.gradient, self.answer) + self.domain.penalty
 
     @cached_property
     def noise(self) -> Vector:
@@ -162,17 +165,17 @@ class Local:
         """The active atom of steepest ascent; None is the origin, active while there is room.
 
         Exact line searches make ties, and rounding must not decide them (errata A3). Where
-        scores agree up to rounding an atom goes before the origin, since a swap corrects what
-        the origin cannot, and among atoms the one of largest weight, which clips the step least.
+        scores agree up to rounding the atom of largest weight is taken, which clips the step
+        least. The origin, whose weight in a cone has no bound, so goes before every atom.
         """
         if not len(self.iterate.weights):
             return None
         scores = self.scores
         best = int(scores.argmax())
-        noise = self.noise[best]
-        if scores[best] < -noise and self.domain.room(self.iterate.weights) > 0:
+        v = self._heaviest(scores >= scores[best] - self.noise[best], best)
+        if scores[v] <= self.noise[v] and self.domain.room(self.iterate.weights) > 0:
             return None
-        return self._heaviest(scores >= scores[best] - noise)
+        return v
 
     def settle(self) -> bool:
         """Settle ties of z, and return whether it descends by more than rounding.
@@ -182,18 +185,21 @@ class Local:
         """
         scores = self.scores
         best = int(scores.argmin())
-        noise = self.noise[best]
-        if scores[best] > self.score + noise:
+        if scores[best] > self.score + self.noise[best]:
             return self.score < 0
-        self.toward = self.iterate.atoms[[self._heaviest(scores <= scores[best] + noise)]]
-        return bool(self.score < -noise)
+        place = self._heaviest(scores <= scores[best] + self.noise[best], best)
+        if self.iterate.atoms.keys[place] != self.toward.keys[0]:
+            self.toward = self.iterate.atoms[[place]]
+        return bool(self.score < -self.noise[best])
 
-    def _heaviest(self, tied: Array) -> int:
-        """Return the atom of largest weight among those that tie."""
-        places = tied.nonzero()[0]
-        if len(places) > 1:
-            places = places[[self.iterate.weights[places].argmax()]]
-        return int(places[0])
+    def _heaviest(self, near: Array, best: int) -> int:
+        """Return the atom of largest weight among those near `best`, by their own rounding too."""
+        places = near.nonzero()[0]
+        if len(places) == 1:
+            return best
+        own = np.abs(self.scores[places] - self.scores[best]) <= self.noise[places]
+        places = places[own]
+        return int(places[self.iterate.weights[places].argmax()])
 
     def direction(
         self,

@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
+from scipy.linalg import eigvalsh, svdvals
+from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, as_real_array
 
 BLOCK = 64
 """Rows of a float32 matrix widened at a time: few enough that they stay in the cache."""
@@ -134,3 +135,98 @@ def _(matrix: LinearOperator, index: int) -> Vector:
 @gram.register(LinearOperator)
 def _(matrix: LinearOperator) -> Array:
     return np.stack([rmatvec(matrix, column(matrix, j)) for j in range(matrix.shape[1])], axis=1)
+
+
+def as_matrix(data: Any, name: str) -> Any:
+    """Return a finite real matrix: a float array, a float64 CSC array, or a LinearOperator.
+
+    Dense float32 and float64 arrays are not copied. An operator is tried on a vector of ones.
+    """
+    known = isinstance(data, LinearOperator) or sparse.issparse(data)
+    if known and np.dtype(data.dtype).kind == "c":
+        raise ValueError(f"{name} must hold real numbers; got dtype {data.dtype}.")
+    if isinstance(data, LinearOperator):
+        try:
+            finite = np.isfinite(rmatvec(data, np.ones(data.shape[0]))).all()
+        except NotImplementedError:
+            raise ValueError(
+                f"{name} is a LinearOperator without rmatvec, the product with the transpose. "
+                "Give rmatvec= as well."
+            ) from None
+        matrix: Any = data
+    elif sparse.issparse(data):
+        matrix = sparse.csc_array(data, dtype=np.float64)
+        matrix.sum_duplicates()
+        finite = np.isfinite(matrix.data).all()
+    else:
+        matrix = as_real_array(data, name)
+        with np.errstate(all="ignore"):
+            total = matrix.sum()
+        # NaN and infinity survive a sum; only if it is not finite is each entry looked at.
+        finite = np.isfinite(total) or np.isfinite(matrix).all()
+    if len(matrix.shape) != 2 or 0 in matrix.shape:
+        hint = " Use v[:, None] for a single column v." if len(matrix.shape) == 1 else ""
+        raise ValueError(
+            f"{name} must be a matrix with at least one row and one column; got shape "
+            f"{tuple(matrix.shape)}.{hint}"
+        )
+    if not finite:
+        raise ValueError(
+            f"{name} must be finite; got NaN or infinity in a matrix of shape "
+            f"{tuple(matrix.shape)}. Remove or replace those entries."
+        )
+    return matrix
+
+
+SMALL = 200
+"""Up to this size a spectrum is computed in full."""
+
+RITZ = 1e-6
+"""Accuracy asked of an extreme Ritz value, which lies inside the spectrum by about that much."""
+
+
+def _dense(matrix: Any) -> Array:
+    """Return a matrix of any kind as an array."""
+    if isinstance(matrix, np.ndarray):
+        return matrix.astype(np.float64, copy=False)
+    if sparse.issparse(matrix):
+        return np.asarray(matrix.toarray())
+    return np.asarray(matrix @ np.eye(matrix.shape[1]), dtype=np.float64)
+
+
+def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
+    """Return bounds of the eigenvalues of a symmetric matrix.
+
+    Exact for arrays and small matrices. For large sparse matrices and operators the upper bound
+    is a Ritz value with a margin, and the lower one is 0 unless a negative value is found.
+    """
+    n = matrix.shape[0]
+    if not isinstance(matrix, LinearOperator):
+        largest = abs(matrix).max()
+        if abs(matrix - matrix.T).max() > 1e-12 * largest:
+            raise ValueError(
+                "the matrix must be symmetric. Use (Q + Q.T) / 2, which is the same quadratic form."
+            )
+        if largest == 0:
+            return 0.0, 0.0
+    if isinstance(matrix, np.ndarray) or n <= SMALL:
+        values = eigvalsh(_dense(matrix))
+        return float(values[0]), float(values[-1])
+    start = np.random.default_rng(0).standard_normal(n)
+    high = float(eigsh(matrix, 1, which="LA", v0=start, tol=RITZ, return_eigenvectors=False)[0])
+    low = float(eigsh(matrix, 1, which="SA", v0=start, tol=1e-3, return_eigenvectors=False)[0])
+    return (low if low < -1e-3 * abs(high) else 0.0), high * (1 + 100 * RITZ)
+
+
+def singular_bounds(matrix: Any) -> tuple[float, float]:
+    """Return bounds of the singular values of a matrix with at least as many rows as columns.
+
+    The lower bound is 0 for wide matrices, and for large ones that are not arrays.
+    """
+    if isinstance(matrix, np.ndarray) or min(matrix.shape) <= SMALL:
+        values = svdvals(_dense(matrix))
+        tall = matrix.shape[0] >= matrix.shape[1]
+        return (float(values[-1]) if tall else 0.0), float(values[0])
+    start = np.random.default_rng(0).standard_normal(min(matrix.shape))
+    top = svds(matrix, 1, v0=start, tol=RITZ, return_singular_vectors=False)
+    return 0.0, float(top[0]) * (1 + 100 * RITZ)

@@ -23,14 +23,14 @@ class Status(Enum):
 
     CONVERGED = "the gap is within the tolerance"
     STATIONARY = "no direction of descent is left: x is a minimiser"
-    STALLED = "steps no longer change the weights: the limit of the arithmetic is reached"
+    STALLED = "no step makes progress: the limit of the arithmetic, or of the oracle, is reached"
     MAX_ITER = "max_iter iterations were made; raise it, or start= from this result's iterate"
     MAX_TIME = "max_time seconds have passed; raise it, or start= from this result's iterate"
     STOPPED = "the callback returned True"
     INTERRUPTED = "interrupted from the keyboard; this is the best iterate so far"
     RISING = (
-        "f rose along a step that promises descent: L (or the curvature C) is too small; "
-        "give a larger one, or use AdaptiveStep()"
+        "f rose along a step that promises descent: L (or the curvature C) is too small, or f "
+        "too ill conditioned; give a larger one, or use AdaptiveStep()"
     )
     UNBOUNDED = "f falls without end along a direction of the domain: there is no minimiser"
     DIVERGED = "the value or gradient became NaN or infinite; this is the best iterate before"
@@ -232,11 +232,22 @@ def certify(
 
 
 def check_fit(objective: Objective, domain: Domain) -> None:
-    """Raise ValueError unless objective and atoms have one shape."""
+    """Raise ValueError unless these are an objective and a domain of one shape."""
+    if not isinstance(objective, Objective):
+        raise ValueError(
+            f"the objective must be an Objective; got {type(objective).__name__}. "
+            "Use LeastSquares(y) or FunctionObjective(function, shape)."
+        )
+    if not hasattr(domain, "refit"):
+        raise ValueError(
+            f"the domain must be a Cone, Span or Hull; got {type(domain).__name__}. "
+            "Use Cone(Dictionary(D)) for the columns of a matrix D."
+        )
     if tuple(objective.shape) != tuple(domain.atoms.shape):
         raise ValueError(
             f"{objective!r} takes arrays of shape {tuple(objective.shape)}, but the "
-            f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}."
+            f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}. "
+            "They must agree; atoms are columns."
         )
 
 
@@ -267,7 +278,7 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
                 f"the iterate has x of shape {tuple(point.x.shape)}, but "
                 f"{objective!r} takes shape {tuple(objective.shape)}."
             )
-        iterate = point.recomputed()
+        iterate = _adopted(domain, point)
     elif isinstance(domain.atoms, Dictionary):
         weights = as_float_array(point, "weights")
         batch = domain.atoms.batch(weights)
@@ -280,6 +291,15 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
         )
     check_weights(iterate, domain)
     return iterate
+
+
+def _adopted(domain: Domain, point: Iterate) -> Iterate:
+    """Return an iterate on atoms of the domain's own, with a table of its own."""
+    batch = domain.atoms.empty()
+    for place, key in enumerate(point.atoms.keys):
+        own = domain.atoms.atom(key)
+        batch = batch.join(point.atoms[[place]] if own is None else own)
+    return Iterate(point.x, batch, point.weights.copy()).recomputed()
 
 
 def _point(objective: Objective, domain: Domain, point: Any, x: Any, weights: Any) -> Iterate:

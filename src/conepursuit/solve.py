@@ -54,6 +54,9 @@ def iterates(
     2 0.0 0.0
     """
     check_fit(objective, domain)
+    if isinstance(algorithm, type) or not hasattr(algorithm, "direction"):
+        name = getattr(algorithm, "__name__", type(algorithm).__name__)
+        raise ValueError(f"the algorithm must be an instance; got {name}. Use PWMP(), say.")
     algorithm.check(objective, domain)
     first = origin(objective, domain)
     at_origin = objective.value(first.x)
@@ -80,20 +83,37 @@ def _states(
         local = Local(domain, iterate, gradient)
         direction = algorithm.direction(local)
         full = value + domain.penalty * iterate.size if domain.penalty else value
-        sent = yield State(
+        state = State(
             iteration, full, at_origin - full, certify(local, value), direction, iterate, step, good
         )
+        sent = yield state
         if sent is not None:
             iterate = sent
             continue
         if not direction.slope < 0:
-            return Status.STATIONARY if direction.slope >= 0 else Status.DIVERGED
+            return _nowhere_to_go(state)
         moved, step, good = update(iterate, local, direction)
         if step == inf:
             return Status.UNBOUNDED
         if moved.same_weights(iterate):
             return Status.STALLED
         iterate, iteration = moved, iteration + 1
+
+
+def _nowhere_to_go(state: State) -> Status:
+    """Return what it means that no direction descends.
+
+    With an exact oracle x is a minimiser; an approximate one may have missed a descent, which the
+    certificate knows.
+    """
+    if not state.direction.slope >= 0:
+        return Status.DIVERGED
+    rounding = 1e-12 * (abs(state.value) + abs(state.decrease))
+    return (
+        Status.STATIONARY
+        if state.within(1e-8) or (state.certificate.gap <= rounding)
+        else Status.STALLED
+    )
 
 
 def minimize(

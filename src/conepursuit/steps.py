@@ -20,6 +20,9 @@ from conepursuit.objectives.base import Objective
 Stepper: TypeAlias = Callable[[Array, Array, Direction], float]
 """Takes x, d as an array, and the Direction; returns the step."""
 
+EXPANSIONS = 150
+"""Tenfold longer steps tried before a line counts as one without a minimum."""
+
 ROUNDING = 1e-14
 """Slopes below this times ||g|| ||d|| are rounding."""
 
@@ -122,7 +125,9 @@ class AdaptiveStep:
                 return _model_step(d, 0.0)
             if estimate is None:
                 estimate = first_estimate(objective, x, vector, d, square)
-            trial = min(-d.slope / (estimate * square), d.max_step)
+            trial = min(_model_step(d, estimate * square), d.max_step)
+            if trial == inf:
+                return inf
             taken, slope = shortened(objective, x, vector, d, trial)
             if taken > 0:
                 secant = (slope - d.slope) / (taken * square)
@@ -167,12 +172,13 @@ def shortened(
     objective: Objective, x: Array, vector: Array, d: Direction, step: float
 ) -> tuple[float, float]:
     """Return a step of at most `step` that does not pass the minimum, and the slope there."""
-    for _ in range(60):
+    for attempt in range(200):
         there = slope_at(objective, x + step * vector, vector, d.charge)
         if there <= 0:
             return step, there
         secant = d.slope / (d.slope - there) if there < inf else 0.5
-        step *= min(max(secant, 0.05), 0.95)
+        # A pole at x makes every secant end near the far point; then halving gets there.
+        step *= min(max(secant, 0.05), 0.95 if attempt < 3 else 0.5)
     return 0.0, d.slope
 
 
@@ -184,20 +190,21 @@ def _model_step(d: Direction, curvature: float) -> float:
 def first_estimate(
     objective: Objective, x: Array, vector: Array, d: Direction, square: float
 ) -> float:
-    """Estimate the curvature along d where nothing is known of its scale."""
+    """Estimate the curvature along d where nothing is known of its scale; 0 if there is none."""
     if square == 0:
         return 1.0
-    step, there = min(1.0 / square**0.5, d.max_step), inf
-    for _ in range(200):
+    step, outside, there = min(1.0 / square**0.5, d.max_step), False, inf
+    for _ in range(EXPANSIONS):
         there = slope_at(objective, x + step * vector, vector, d.charge)
         if there == inf:
-            step /= 10
-        elif there - d.slope < -0.1 * d.slope and step < d.max_step:
+            step, outside = step / 10, True
+        elif there - d.slope < -0.1 * d.slope and step < d.max_step and not outside:
             step = min(10 * step, d.max_step)  # the slope has hardly changed
         else:
             break
-    change = there - d.slope if there < inf else 0.0
-    return float(max(change, -1e-3 * d.slope) / (step * square))
+    else:
+        return 0.0
+    return float(max(there - d.slope, -1e-3 * d.slope) / (step * square))
 
 
 def _line_minimum(objective: Objective, x: Array, vector: Array, d: Direction) -> float:
@@ -208,17 +215,20 @@ def _line_minimum(objective: Objective, x: Array, vector: Array, d: Direction) -
 
     curvature, size = objective.curvature(x, vector), norm(vector)
     guess = -d.slope / curvature if curvature else (1.0 / size if size else d.max_step)
-    low, high = 0.0, min(guess, d.max_step)
-    for _ in range(200):
+    low, high, outside = 0.0, min(guess, d.max_step), inf
+    for _ in range(EXPANSIONS):
         there = slope(high)
         if there == 0:
             return high
         if 0 < there < inf:
-            return float(brentq(slope, low, high, xtol=1e-15 * high, rtol=1e-14))
+            root, _report = brentq(
+                slope, low, high, xtol=1e-14 * high, rtol=1e-14, full_output=True, disp=False
+            )
+            return float(root)
         if there == inf:
-            high = 0.5 * (low + high)
+            outside, high = high, 0.5 * (low + high)
         elif high >= d.max_step:
             return d.max_step
         else:
-            low, high = high, min(4 * high, d.max_step)
-    return low
+            low, high = high, min(10 * high, 0.5 * (high + outside), d.max_step)
+    return low if outside < inf else inf

@@ -151,8 +151,12 @@ def check_atom_set(
             assert norm(array) <= atoms.radius * (1 + 1e-9), (
                 f"an atom has norm {norm(array):.6g}, the radius is {atoms.radius:.6g}"
             )
-        if t is not None and norm(array) > 0:
-            assert inner(t, array) >= 1 - 1e-9, f"<t, atom> is {inner(t, array):.6g}, below 1"
+        if t is not None:
+            shifted = g + atoms.shift(g, answer, 0.0) * t
+            lowest = min(inner(shifted, m) for m in members)
+            assert lowest >= -1e-9 * norm(shifted) * max(norm(m) for m in members), (
+                f"<g + c t, atom> is {lowest:.6g}, but t and its shift c promise 0"
+            )
         if atoms.symmetric:
             _close(inner(g, atoms.lmo(-g).combine(np.ones(1))), -score, "a symmetric set", 1e-9)
     _check_batches(atoms, gradients, rng)

@@ -90,6 +90,13 @@ class AtomSet(ABC):
     def empty(self) -> Atoms:
         """Return a batch without atoms, which those of the oracle can join."""
 
+    def atom(self, key: Any) -> Atoms | None:
+        """Return the atom with a key, None where it cannot be made from the key alone.
+
+        Raises ValueError if no atom of this set has such a key.
+        """
+        return None
+
     def steepest(self, gradient: Array) -> Atoms:
         """Return the atom of largest absolute score, as a batch of one."""
         down = self.lmo(gradient)
@@ -97,6 +104,17 @@ class AtomSet(ABC):
             return down
         up = self.lmo(-gradient)
         return down if -down.inner(gradient)[0] >= up.inner(gradient)[0] else up
+
+    def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
+        """Return max_a (-<g, a> - penalty) / ||a||, or what the oracle's answer says of it.
+
+        Unlike the violation it does not depend on the scale of single atoms. With `signed` the
+        negatives of the atoms count as well.
+        """
+        length = float(answer.norms()[0])
+        score = float(answer.inner(gradient)[0])
+        descent = (abs(score) if signed else -score) - penalty
+        return max(descent, 0.0) / length if length > 0 else 0.0
 
     @property
     def radius(self) -> float | None:
@@ -107,9 +125,15 @@ class AtomSet(ABC):
         """Return t with <t, a> >= 1 for every atom but the origin, where one is at hand.
 
         Such a t exists exactly when the cone is pointed and the atoms stay away from the origin.
-        It bounds the sum of weights by <t, x> and so turns a first-order test into a proof.
+        With it a first-order test becomes a proof; see `shift`. A set may ask for something else
+        than 1 on the right, as a Dictionary asks for ||a||, if its `shift` fits.
         """
         return None
+
+    def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
+        """Return c >= 0 so that <g + c t, a> >= -penalty on all atoms, t the functional."""
+        least = min(float(answer.rescore(gradient, answer)[0]) / self.accuracy, 0.0)
+        return max(0.0, -least - penalty)
 
     def gauge(self, x: Array) -> float | None:
         """Return min{c : x in c conv(A u {0})}, inf outside the cone, None where unknown."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.atoms.base import AtomSet
+from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.dictionary import Dictionary, gauge
 from conepursuit.atoms.vectors import UnitVectors, Vectors
 
@@ -33,15 +34,20 @@ class Symmetric(AtomSet):
     def lmo(self, gradient: Array) -> Vectors:
         atom = self.atoms.steepest(gradient)
         assert isinstance(atom, Vectors)
-        base = atom.lookup
         sign = -1 if atom.rescore(gradient, atom)[0] > 0 else 1
+        return atom.tagged(sign, float(sign), _SignedPass(atom) if atom.lookup else None)
 
-        def lookup(keys: tuple[Any, ...]) -> Vector:
-            assert base is not None
-            signs = np.array([key[0] for key in keys], dtype=np.float64)
-            return signs * base(tuple(key[1] for key in keys))
+    def atom(self, key: Any) -> Vectors | None:
+        sign, base = _split(key, (-1, 1), self)
+        atom = self.atoms.atom(base)
+        assert atom is None or isinstance(atom, Vectors)
+        return None if atom is None else atom.tagged(sign, float(sign))
 
-        return atom.tagged(sign, float(sign), None if base is None else lookup)
+    def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
+        lookup = getattr(answer, "lookup", None)
+        if not isinstance(lookup, _SignedPass):
+            return super().steepness(gradient, answer, penalty, signed)
+        return self.atoms.steepness(gradient, lookup.answer, penalty, signed=True)
 
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
@@ -57,6 +63,20 @@ class Symmetric(AtomSet):
             dense = self.atoms.dense
             return gauge(np.hstack([dense, -dense]), x)
         return None
+
+
+class _SignedPass:
+    """Maps keys of a symmetric set to the scores that the pass over its base has found."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self, answer: Vectors) -> None:
+        self.answer = answer
+
+    def __call__(self, keys: tuple[Any, ...]) -> Vector:
+        assert self.answer.lookup is not None
+        signs = np.array([key[0] for key in keys], dtype=np.float64)
+        return signs * self.answer.lookup(tuple(key[1] for key in keys))
 
 
 class Union(AtomSet):
@@ -90,6 +110,12 @@ class Union(AtomSet):
         assert isinstance(winner, Vectors)
         return winner.tagged(best)
 
+    def atom(self, key: Any) -> Vectors | None:
+        index, base = _split(key, range(len(self.sets)), self)
+        atom = self.sets[index].atom(base)
+        assert atom is None or isinstance(atom, Vectors)
+        return None if atom is None else atom.tagged(index)
+
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
 
@@ -109,6 +135,13 @@ class Union(AtomSet):
             if least > 0 and self.accuracy == 1.0:
                 return t / min(least, 1.0)
         return None
+
+
+def _split(key: Any, tags: Container[int], atoms: AtomSet) -> tuple[int, Any]:
+    """Return the tag of a key and the key in the set it points to."""
+    if not (isinstance(key, tuple) and len(key) == 2 and key[0] in tags):
+        raise ValueError(f"{atoms!r} has no atom with the key {key!r}.")
+    return int(key[0]), key[1]
 
 
 def _vector_set(atoms: AtomSet, name: str) -> AtomSet:

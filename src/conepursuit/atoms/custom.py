@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array, as_float_array
-from conepursuit.atoms.base import AtomSet
+from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.dictionary import Dictionary
-from conepursuit.atoms.vectors import Vectors, as_shape, fingerprint
+from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
 
 
 class FunctionAtoms(AtomSet):
@@ -41,11 +42,21 @@ class FunctionAtoms(AtomSet):
     ) -> None:
         self.oracle, self.shape = oracle, as_shape(shape)
         self.accuracy = checked_accuracy(accuracy)
+        if radius is not None and not radius > 0:
+            raise ValueError(f"the radius is the largest norm of an atom; got {radius}.")
         self._radius = radius
         self._functional = None if functional is None else as_float_array(functional, "functional")
+        if self._functional is not None and self._functional.shape != self.shape:
+            raise ValueError(
+                f"functional must have the shape of an atom, {self.shape}; "
+                f"got {self._functional.shape}."
+            )
 
     def __repr__(self) -> str:
         return f"FunctionAtoms({getattr(self.oracle, '__name__', self.oracle)}, {self.shape})"
+
+    def atom(self, key: Any) -> None:
+        checked_fingerprint(key, self)
 
     def lmo(self, gradient: Array) -> Vectors:
         atom = as_float_array(self.oracle(gradient), "the oracle's answer")
@@ -82,6 +93,11 @@ class ApproximateOracle(AtomSet):
     """
 
     def __init__(self, atoms: Dictionary, accuracy: float) -> None:
+        if not isinstance(atoms, Dictionary):
+            raise ValueError(
+                f"ApproximateOracle needs a Dictionary; got {type(atoms).__name__}. "
+                "Use ApproximateOracle(Dictionary(D), accuracy)."
+            )
         self.atoms, self.shape = atoms, atoms.shape
         self.accuracy = checked_accuracy(accuracy)
 
@@ -96,6 +112,12 @@ class ApproximateOracle(AtomSet):
         admitted = np.flatnonzero(scores <= self.accuracy * least)
         return self.atoms.answer(int(admitted[scores[admitted].argmax()]), scores)
 
+    def atom(self, key: Any) -> Vectors:
+        return self.atoms.atom(key)
+
+    def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
+        return self.atoms.steepness(gradient, answer, penalty, signed)
+
     def empty(self) -> Vectors:
         return self.atoms.empty()
 
@@ -104,7 +126,11 @@ class ApproximateOracle(AtomSet):
         return self.atoms.radius
 
     def positive_functional(self) -> Array | None:
-        return self.atoms.positive_functional()
+        t, norms = self.atoms.positive_functional(), self.atoms.norms
+        if t is None or norms is None:
+            return t
+        # delta speaks of <g, a>, so that <t, a> >= 1 is needed
+        return t / float(norms[norms > 0].min(initial=inf))
 
     def gauge(self, x: Array) -> float:
         return self.atoms.gauge(x)

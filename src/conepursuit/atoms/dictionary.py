@@ -11,10 +11,13 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.linalg import LinearOperator
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.atoms.base import Atoms, AtomSet
-from conepursuit.atoms.vectors import Vectors
-from conepursuit.linear import column, rmatvec
+from conepursuit.atoms.vectors import Pass, Vectors, checked_index
+from conepursuit.linear import as_matrix, column, rmatvec
+
+ROUNDING = 1e-14
+"""Scores below this times ||g|| ||a|| are rounding."""
 
 
 class Dictionary(AtomSet):
@@ -38,7 +41,7 @@ class Dictionary(AtomSet):
     """
 
     def __init__(self, matrix: Any, *, functional: Any = None) -> None:
-        self.matrix = _checked(matrix)
+        self.matrix = as_matrix(matrix, "the dictionary")
         d, self.n_atoms = (int(n) for n in self.matrix.shape)
         self.shape = (d,)
         self._given = (
@@ -56,7 +59,16 @@ class Dictionary(AtomSet):
 
     def lmo(self, gradient: Array) -> Vectors:
         scores = self.scores(gradient)
-        return self.answer(int(scores.argmin()), scores)
+        best = int(scores.argmin())
+        if self._inverse_norms is None:
+            return self.answer(best, scores)
+        relative = scores * self._inverse_norms
+        steepest = float(relative.min())
+        if relative[best] > 1e-6 * steepest:
+            # The score of a long atom may be rounding where a short one truly descends.
+            real = np.flatnonzero(relative < -ROUNDING * norm(gradient))
+            best = int(real[scores[real].argmin()]) if len(real) else best
+        return self.atom(best).answering(Pass(scores, max(0.0, -steepest)))
 
     def steepest(self, gradient: Array) -> Vectors:
         scores = self.scores(gradient)
@@ -65,9 +77,20 @@ class Dictionary(AtomSet):
 
     def answer(self, index: int, scores: Vector) -> Vectors:
         """Return a column as an answer of the oracle, with the scores it was chosen by."""
-        return Vectors.single(
-            self.shape, index, column(self.matrix, index), lambda keys: scores[list(keys)]
-        )
+        return self.atom(index).answering(Pass(scores))
+
+    def atom(self, key: Any) -> Vectors:
+        index = checked_index(key, self.n_atoms, self)
+        return Vectors.single(self.shape, index, column(self.matrix, index))
+
+    def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
+        lookup = getattr(answer, "lookup", None)
+        if self._inverse_norms is None or not isinstance(lookup, Pass):
+            return super().steepness(gradient, answer, penalty, signed)
+        if lookup.steepness is not None and not penalty and not signed:
+            return lookup.steepness
+        descent = np.abs(lookup.scores) if signed else -lookup.scores
+        return max(0.0, float(((descent - penalty) * self._inverse_norms).max()))
 
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
@@ -80,9 +103,7 @@ class Dictionary(AtomSet):
             )
         atoms = self.empty()
         for index in np.flatnonzero(weights):
-            atoms = atoms.join(
-                Vectors.single(self.shape, int(index), column(self.matrix, int(index)))
-            )
+            atoms = atoms.join(self.atom(index))
         return atoms
 
     def coefficients(self, atoms: Atoms, weights: Vector) -> Vector:
@@ -110,14 +131,25 @@ class Dictionary(AtomSet):
             return norms
         return _column_norms(self.matrix)
 
+    @cached_property
+    def _inverse_norms(self) -> Vector | None:
+        """1 / ||a|| for every column, 0 for a zero column."""
+        if self.norms is None:
+            return None
+        return np.divide(1.0, self.norms, out=np.zeros(self.n_atoms), where=self.norms > 0)
+
     @property
     def radius(self) -> float | None:
         return None if self.norms is None else float(self.norms.max())
 
     def positive_functional(self) -> Array | None:
-        if self._given is not None:
-            return self._given
-        return self._ones
+        """Return t with <t, a> >= ||a|| for every atom, so that the scale of no atom matters."""
+        return self._ones if self._given is None else self._given
+
+    def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
+        if self.norms is None:
+            return super().shift(gradient, answer, penalty)
+        return self.steepness(gradient, answer, penalty, signed=False)
 
     @cached_property
     def _ones(self) -> Array | None:
@@ -127,7 +159,7 @@ class Dictionary(AtomSet):
             return None
 
     def _scaled(self, functional: Array, name: str) -> Array:
-        """Scale t so that <t, a> >= 1 on every column that is not zero."""
+        """Scale t so that <t, a> >= ||a|| on every column, or 1 where norms are not known."""
         if functional.shape != self.shape:
             raise ValueError(
                 f"{name} must have shape {self.shape}, one entry per row of the "
@@ -135,7 +167,7 @@ class Dictionary(AtomSet):
             )
         values = self.scores(functional)
         if self.norms is not None:
-            values = values[self.norms > 0]
+            values = values[self.norms > 0] / self.norms[self.norms > 0]
         least = float(values.min(initial=inf))
         if not least > 0:
             raise ValueError(
@@ -145,7 +177,7 @@ class Dictionary(AtomSet):
         return functional / (least if least < inf else 1.0)
 
     def find_functional(self) -> Array | None:
-        """Return a t of small norm with <t, a> >= 1 on every atom, or None if there is none.
+        """Return a t of small norm with <t, a> >= ||a|| on every atom, or None if there is none.
 
         Solves the linear programme min ||t||_1, D't >= 1 on normalised columns, so it needs a
         matrix and time; give the answer to ``Dictionary(matrix, functional=t)``.
@@ -192,45 +224,6 @@ def gauge(matrix: Array, x: Array) -> float:
         np.ones(matrix.shape[1]), A_eq=matrix, b_eq=x / largest, bounds=(0, None), method="highs"
     )
     return float(answer.fun) * largest if answer.success else inf
-
-
-def _checked(matrix: Any) -> Any:
-    """Return a finite matrix of a kind that `linear` knows."""
-    if isinstance(matrix, LinearOperator):
-        try:
-            probe = rmatvec(matrix, np.ones(matrix.shape[0]))
-        except NotImplementedError:
-            raise ValueError(
-                "the LinearOperator has no rmatvec, which the oracle needs. "
-                "Give rmatvec=, the product with the transpose."
-            ) from None
-        result, finite = matrix, bool(np.isfinite(probe).all())
-    elif sparse.issparse(matrix):
-        result = sparse.csc_array(matrix, dtype=np.float64)
-        result.sum_duplicates()
-        finite = bool(np.isfinite(result.data).all())
-    else:
-        result = as_real_array(matrix, "the dictionary")
-        if result.ndim != 2:
-            raise ValueError(
-                "a dictionary is a matrix with one atom per column; got an array of "
-                f"shape {result.shape}. Use D[:, None] for a single atom."
-            )
-        # NaN and infinity survive a sum; only if it is not finite is each entry looked at.
-        with np.errstate(all="ignore"):
-            total = result.sum()
-        finite = bool(np.isfinite(total)) or bool(np.isfinite(result).all())
-    if 0 in result.shape:
-        raise ValueError(
-            f"the dictionary is empty; got shape {tuple(result.shape)}. "
-            "It needs at least one row and one column."
-        )
-    if not finite:
-        raise ValueError(
-            "the dictionary must be finite; got NaN or infinity in a matrix of "
-            f"shape {tuple(result.shape)}. Remove or replace those entries."
-        )
-    return result
 
 
 def _column_norms(matrix: Array) -> Vector:

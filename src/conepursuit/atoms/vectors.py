@@ -106,6 +106,10 @@ class Vectors(Atoms):
         lookup = getattr(answer, "lookup", None)
         return self.inner(gradient) if lookup is None else lookup(self.keys)
 
+    def answering(self, lookup: Lookup) -> Vectors:
+        """Return these atoms as an oracle's answer, with what its pass found."""
+        return Vectors(self.shape, self.keys, self.table, self.slots, lookup)
+
     def tagged(self, tag: Hashable, sign: float = 1.0, lookup: Lookup | None = None) -> Vectors:
         """Return this atom, times `sign`, under the key (tag, key)."""
         (key,), row = self.keys, self.table.row(self.slots[0])
@@ -115,9 +119,38 @@ class Vectors(Atoms):
 _FIRST = np.zeros(1, dtype=np.intp)
 
 
+class Pass:
+    """The scores of all atoms of a finite set, found in one pass; maps keys to theirs.
+
+    Where it was found on the way, `steepness` is max_a -<g, a> / ||a||.
+    """
+
+    __slots__ = ("scores", "steepness")
+
+    def __init__(self, scores: Vector, steepness: float | None = None) -> None:
+        self.scores, self.steepness = scores, steepness
+
+    def __call__(self, keys: tuple[Any, ...]) -> Vector:
+        found: Vector = self.scores[list(keys)]
+        return found
+
+
+def checked_index(key: Any, n: int, atoms: AtomSet) -> int:
+    """Return the key of a finite set as an index."""
+    if not isinstance(key, int | np.integer) or not 0 <= key < n:
+        raise ValueError(f"{atoms!r} has no atom with the key {key!r}; its keys are 0 to {n - 1}.")
+    return int(key)
+
+
 def fingerprint(row: Array) -> bytes:
     """Return the key of a generated atom: equal for equal vectors, different otherwise."""
     return blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16).digest()
+
+
+def checked_fingerprint(key: Any, atoms: AtomSet) -> None:
+    """Raise ValueError if a key cannot be that of a generated atom."""
+    if not isinstance(key, bytes):
+        raise ValueError(f"{atoms!r} has no atom with the key {key!r}.")
 
 
 def as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
@@ -143,17 +176,18 @@ class UnitVectors(AtomSet):
     def __repr__(self) -> str:
         return f"UnitVectors({self.shape})"
 
-    def _atom(self, index: int, scores: Array) -> Vectors:
-        row = sparse.csr_array(([1.0], [index], [0, 1]), shape=(1, scores.size))
-        return Vectors.single(self.shape, index, row, lambda keys: scores[list(keys)])
+    def atom(self, key: Any) -> Vectors:
+        size = int(np.prod(self.shape))
+        row = sparse.csr_array(([1.0], [checked_index(key, size, self)], [0, 1]), shape=(1, size))
+        return Vectors.single(self.shape, int(key), row)
 
     def lmo(self, gradient: Array) -> Vectors:
         scores = gradient.reshape(-1)
-        return self._atom(int(scores.argmin()), scores)
+        return self.atom(int(scores.argmin())).answering(Pass(scores))
 
     def steepest(self, gradient: Array) -> Vectors:
         scores = gradient.reshape(-1)
-        return self._atom(int(np.abs(scores).argmax()), scores)
+        return self.atom(int(np.abs(scores).argmax())).answering(Pass(scores))
 
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
@@ -188,6 +222,9 @@ class NonnegativeSphere(AtomSet):
 
     def __repr__(self) -> str:
         return f"NonnegativeSphere({self.shape})"
+
+    def atom(self, key: Any) -> None:
+        checked_fingerprint(key, self)
 
     def lmo(self, gradient: Array) -> Vectors:
         scores = gradient.reshape(-1)

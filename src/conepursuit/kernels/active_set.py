@@ -166,6 +166,50 @@ def absorb(
 
 
 @njit(cache=True, nogil=True)
+def exchange(
+    Q: Array,
+    gradient: Vector,
+    weights: Vector,
+    C: Array,
+    order: Array,
+    k: int,
+    atom: int,
+    passive: Array,
+) -> int:
+    """Bring in an atom that depends on the passive ones, for those whose weight it uses up.
+
+    Moving along the null direction leaves x as it is, but lowers a penalty or frees room in a hull
+    where the gradient of the atom says so. Return k with the atom appended as row k, or -k - 1 if
+    no weight bounds the move.
+    """
+    delta = np.empty(len(weights))
+    while True:
+        for i in range(k):
+            delta[i] = -C[k, i]
+        backward_solve(C, k, delta)
+        step, block = np.inf, -1
+        for i in range(k):
+            if delta[i] < 0.0 and -weights[order[i]] / delta[i] < step:
+                step, block = -weights[order[i]] / delta[i], i
+        if block < 0:
+            return -k - 1
+        for i in range(k):
+            weights[order[i]] += step * delta[i]
+        weights[atom] += step
+        shift(Q, order, k, delta, step, gradient)
+        for j in range(len(gradient)):
+            gradient[j] += step * Q[atom, j]
+        for i in range(k - 1, -1, -1):
+            if i == block or weights[order[i]] <= 0.0:
+                weights[order[i]] = 0.0
+                passive[order[i]] = False
+                remove(C, order, k, i)
+                k -= 1
+        if append(C, order, k, Q, atom):
+            return k
+
+
+@njit(cache=True, nogil=True)
 def solve(
     Q: Array,
     gradient: Vector,
@@ -218,10 +262,13 @@ def solve(
         if entering < 0:
             break
         blocked[entering] = True  # until the passive set has changed otherwise
-        if append(C, order, k, Q, entering):
-            passive[entering] = True
-            before = k + 1
-            k = descend(Q, gradient, weights, C, order, before, signed, passive)
-            if passive[entering]:
-                blocked[:] = False
+        if not append(C, order, k, Q, entering):
+            k = exchange(Q, gradient, weights, C, order, k, entering, passive)
+            if k < 0:  # no end along the null direction: the atom stays out
+                k = -k - 1
+                continue
+        passive[entering] = True
+        k = descend(Q, gradient, weights, C, order, k + 1, signed, passive)
+        if passive[entering]:
+            blocked[:] = False
     return k

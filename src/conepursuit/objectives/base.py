@@ -11,6 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, as_float_array, inner
 from conepursuit.atoms.base import Atoms
+from conepursuit.atoms.vectors import as_shape
 
 
 class Objective(ABC):
@@ -120,8 +121,13 @@ class FunctionObjective(Objective):
                 f"smoothness is L, positive and finite; got {smoothness}. "
                 "Leave it out and use AdaptiveStep where there is none."
             )
+        if not callable(function):
+            raise ValueError(
+                "FunctionObjective needs a function of x that returns value and gradient; "
+                f"got {type(function).__name__}."
+            )
         self.function = function
-        self.shape = (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape)
+        self.shape = as_shape(shape)
         self.smoothness, self.strong_convexity = smoothness, strong_convexity
         self._conjugate = conjugate
 

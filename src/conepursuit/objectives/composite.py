@@ -5,12 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, svds
-
-from conepursuit.arrays import Array, as_float_array
-from conepursuit.linear import matvec, rmatvec
+from conepursuit.arrays import Array
+from conepursuit.linear import as_matrix, matvec, rmatvec, singular_bounds
 from conepursuit.objectives.base import Objective
 
 
@@ -30,8 +26,12 @@ class Composed(Objective):
     """
 
     def __init__(self, loss: Objective, B: Any) -> None:
-        operator = sparse.issparse(B) or isinstance(B, LinearOperator)
-        self.loss, self.B = loss, B if operator else as_float_array(B, "B")
+        if not isinstance(loss, Objective):
+            raise ValueError(
+                f"Composed needs an Objective of B x; got {type(loss).__name__}. "
+                "Use Composed(LeastSquares(y), B)."
+            )
+        self.loss, self.B = loss, as_matrix(B, "B")
         if len(self.B.shape) != 2 or (self.B.shape[0],) != loss.shape:
             raise ValueError(
                 f"B must be a matrix with one row per entry of the loss's argument, "
@@ -46,19 +46,7 @@ class Composed(Objective):
     @cached_property
     def _singular_values(self) -> tuple[float, float]:
         """Bounds of the singular values of B."""
-        if isinstance(self.B, np.ndarray):
-            values = np.linalg.svd(self.B, compute_uv=False)
-            return float(values[-1]) if self.B.shape[0] >= self.B.shape[1] else 0.0, float(
-                values[0]
-            )
-        if min(self.B.shape) == 1:
-            dense = aslinearoperator(self.B) @ np.eye(self.B.shape[1])
-            return 0.0, float(np.linalg.norm(dense))
-        # A Ritz value lies below the largest singular value by about the tolerance asked for.
-        top = svds(
-            self.B, k=1, tol=1e-6, v0=np.ones(min(self.B.shape)), return_singular_vectors=False
-        )
-        return 0.0, float(top[0]) * (1 + 1e-4)
+        return singular_bounds(self.B)
 
     @property
     def smoothness(self) -> float | None:  # type: ignore[override]  # computed when asked for

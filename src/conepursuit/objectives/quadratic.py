@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigvalsh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import cho_factor, cho_solve
 
-from conepursuit.arrays import Array, as_real_array, inner, norm
+from conepursuit.arrays import Array, inner, norm
 from conepursuit.atoms.base import Atoms
-from conepursuit.linear import matvec
+from conepursuit.linear import as_matrix, matvec, symmetric_spectrum
 from conepursuit.objectives.base import Objective, as_target
 
 
@@ -90,39 +89,23 @@ class Quadratic(Objective):
 
     def __init__(self, Q: Any, c: Any) -> None:
         self.c = as_target(c, "c")
-        operator = sparse.issparse(Q) or isinstance(Q, LinearOperator)
-        self.Q = Q if operator else as_real_array(Q, "Q").astype(np.float64, copy=False)
+        self.Q = as_matrix(Q, "Q")
         self.shape = self.c.shape
         if self.Q.shape != 2 * self.shape:
             raise ValueError(
                 f"Q must be square and fit c; got Q of shape {self.Q.shape} "
                 f"and c of shape {self.shape}."
             )
-        low, high = self._spectrum()
-        if low < -1e-10 * high:
+        low, high = symmetric_spectrum(self.Q)
+        if low < -1e-10 * high or high < 0:
             raise ValueError(
-                "Q must be positive semidefinite, or f is not convex; its least "
-                f"eigenvalue is {low:.3g}."
+                "Q must be positive semidefinite, or f is not convex; it has an eigenvalue "
+                f"{min(low, high):.3g}."
             )
         self.smoothness, self.strong_convexity = high, max(low, 0.0)
 
     def __repr__(self) -> str:
         return f"Quadratic({self.shape[0]} variables)"
-
-    def _spectrum(self) -> tuple[float, float]:
-        """Return bounds of the eigenvalues."""
-        if isinstance(self.Q, np.ndarray):
-            if not np.isfinite(self.Q).all():
-                raise ValueError("Q must be finite; got NaN or infinity.")
-            if np.abs(self.Q - self.Q.T).max() > 1e-12 * np.abs(self.Q).max():
-                raise ValueError("Q must be symmetric. Use (Q + Q.T) / 2, which is the same f.")
-            values = eigvalsh(self.Q)
-            return float(values[0]), float(values[-1])
-        # A Ritz value lies below the largest eigenvalue by about the tolerance asked for.
-        high = eigsh(
-            self.Q, k=1, which="LA", tol=1e-6, v0=np.ones(self.shape), return_eigenvectors=False
-        )
-        return 0.0, float(high[0]) * (1 + 1e-4)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         product = matvec(self.Q, x)
@@ -133,20 +116,23 @@ class Quadratic(Objective):
 
     @cached_property
     def _factor(self) -> Any:
-        """Cholesky factor of Q, None where it is not at hand or Q is singular."""
-        if not isinstance(self.Q, np.ndarray) or (
-            self.strong_convexity <= 1e-12 * (self.smoothness or 0.0)
-        ):
+        """Cholesky factor of Q, None where it is not at hand or Q is close to singular."""
+        if not isinstance(self.Q, np.ndarray) or self._inflation > 1.01:
             return None
-        try:
-            return cho_factor(self.Q)
-        except LinAlgError:
-            return None
+        return cho_factor(self.Q)
+
+    @cached_property
+    def _inflation(self) -> float:
+        """A factor that keeps a solved quadratic form an upper bound in spite of rounding."""
+        if self.strong_convexity == 0 or self.smoothness is None:
+            return inf
+        condition = self.smoothness / self.strong_convexity
+        return 1.0 + 4 * len(self.c) * condition * float(np.finfo(np.float64).eps)
 
     def conjugate(self, u: Array) -> float | None:
         if self._factor is None:
             return None
-        return 0.5 * inner(u + self.c, cho_solve(self._factor, u + self.c))
+        return 0.5 * self._inflation * inner(u + self.c, cho_solve(self._factor, u + self.c))
 
     def duality_gap(
         self,
@@ -168,20 +154,25 @@ class Quadratic(Objective):
             inner(t, solved[:, 0]),
             inner(t, solved[:, 1]),
             largest,
+            self._inflation,
         )
 
 
-def least_gap(gx: float, gg: float, tx: float, gt: float, tt: float, largest: float) -> float:
+def least_gap(
+    gx: float, gg: float, tx: float, gt: float, tt: float, largest: float, inflation: float = 1.0
+) -> float:
     """Return the least duality gap of a quadratic over u = s (g + t), s in [0, largest].
 
     Notes
     -----
     With P the inverse Hessian, ``f(x) + f*(u) = <u, x> + 1/2 <u - g, P (u - g)>``. In this form
     nothing cancels, so that gaps far below f(x) are still right. The arguments are <g, x>,
-    <g, P g>, <t, x>, <g, P t>, <t, P t>; in e = s - 1 it is a parabola.
+    <g, P g>, <t, x>, <g, P t>, <t, P t>; in e = s - 1 it is a parabola. `inflation` covers the
+    rounding of P.
     """
     square = gg + 2.0 * gt + tt  # <g + t, P (g + t)>
     e = -(gx + tx + gt + tt) / square if square > 0 else 0.0
     e = min(max(e, -1.0), largest - 1.0)
     s = 1.0 + e
-    return s * (gx + tx) + 0.5 * (e * e * gg + 2.0 * e * s * gt + s * s * tt)
+    square = e * e * gg + 2.0 * e * s * gt + s * s * tt
+    return s * (gx + tx) + 0.5 * inflation * square
