@@ -99,6 +99,18 @@ def backward(local: Local) -> Direction:
     return local.direction("away", float(local.iterate.weights[v]), away=v)
 
 
+def pairwise(local: Local) -> Direction:
+    """Return z - v; where z ties with the origin, -v if that descends."""
+    descends = not len(local.iterate.weights) or local.settle()
+    v = local.away
+    if v is None:
+        return forward(local)
+    if not descends:
+        back = backward(local)
+        return back if back.slope < 0 else forward(local)
+    return local.direction("pairwise", float(local.iterate.weights[v]), gain=1.0, away=v)
+
+
 def steeper(first: Direction, second: Direction) -> Direction:
     """Return the direction of least slope; a tie, up to rounding, goes to the first."""
     return second if second.slope < first.slope - 1e-12 * abs(first.slope) else first
@@ -192,15 +204,8 @@ class PWMP(LineAlgorithm):
     domains: ClassVar[tuple[type, ...]] = (Cone, Hull)
 
     def direction(self, local: Local) -> Direction:
-        """Return z - v; where z ties with the origin, -v if that descends."""
-        descends = not len(local.iterate.weights) or local.settle()
-        v = local.away
-        if v is None:
-            return forward(local)
-        if not descends:
-            back = backward(local)
-            return back if back.slope < 0 else forward(local)
-        return local.direction("pairwise", float(local.iterate.weights[v]), gain=1.0, away=v)
+        """Return z - v."""
+        return pairwise(local)
 
 
 class FW(LineAlgorithm):
@@ -288,7 +293,12 @@ class FCMP:
 
     def start(self, objective: Objective) -> Update:
         """Return the update of one run."""
-        return Corrector(objective, exact=self.variant == 1)
+        return Corrector(objective, exact=self.variant == 1, rescue=self._rescue)
+
+    @staticmethod
+    def _rescue(local: Local) -> Direction:
+        """Return the direction of a single step where a refit does not move x."""
+        return forward(local) if local.domain.signed else pairwise(local)
 
 
 class OMP(FCMP):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import TypeAlias
 
@@ -75,10 +76,14 @@ class Corrector:
     exact : bool
         Whether f itself (variant 1) or its quadratic upper bound (variant 0) is minimised over
         the hull of the active atoms.
+    rescue : callable
+        The direction of a single step where a refit does not move x.
     """
 
-    def __init__(self, objective: Objective, exact: bool) -> None:
-        self.objective, self.exact = objective, exact
+    def __init__(
+        self, objective: Objective, exact: bool, rescue: Callable[[Local], Direction]
+    ) -> None:
+        self.objective, self.exact, self.rescue = objective, exact, rescue
         self.metric = Metric(objective, hessian=exact and objective.quadratic)
         self.curvature = 1.0 if self.metric.hessian else objective.smoothness
 
@@ -109,20 +114,24 @@ class Corrector:
         return fitted, 1.0, good
 
     def _line_step(self, iterate: Iterate, local: Local) -> Move:
-        """Go toward z alone, where a refit moves x by no more than rounding.
+        """Step along one line, where a refit moves x by no more than rounding.
 
-        That is so at a minimiser, where this step changes nothing either, and where z is so near
-        to a combination of active atoms that their Gram matrix does not show the difference.
+        That is so at a minimiser, where this step changes nothing either, and where the matrix
+        of the refit does not show what z has to offer: z is all but a combination of active
+        atoms, or f has no curvature along it.
         """
-        d = local.direction("forward", local.domain.room(iterate.weights), gain=1.0)
+        d = self.rescue(local)
         vector = iterate.vector(d)
         curvature = self.objective.curvature(iterate.x, vector) if self.exact else None
         if curvature is None:
             curvature = (self.curvature or 0.0) * inner(vector, vector)
-        step = min(-d.slope / curvature, d.max_step) if curvature > 0 else 0.0
+        step = min(-d.slope / curvature, d.max_step) if curvature > 0 else d.max_step
+        if step == inf or not d.slope < 0:
+            return iterate, step if d.slope < 0 else 0.0, True
         if step * norm(vector) <= ROUNDING * norm(iterate.x):
             return iterate, 0.0, True
-        return iterate.moved(d, step, vector), step, True
+        clipped = d.away is not None and step >= d.max_step
+        return iterate.moved(d, step, vector), step, self.exact or not clipped
 
     def _good(self, local: Local, d: Direction, joined: Iterate, Q: Array) -> bool:
         """Return whether a pairwise step would have been good here (errata A13)."""

@@ -31,6 +31,13 @@ class Factor:
 
     def __init__(self) -> None:
         self.rows, self.order, self.count = np.empty((0, 0)), np.empty(0, dtype=np.intp), 0
+        self._face: tuple[float, Factor] | None = None
+
+    def face(self, Q: Array) -> tuple[float, Factor]:
+        """Return what Q is raised by on a face of constant sum, and the factor of the raised Q."""
+        if self._face is None:
+            self._face = float(np.diag(Q).mean()) or 1.0, Factor()
+        return self._face
 
     def reserve(self, n: int) -> None:
         """Make room for n atoms and the one that may join."""
@@ -48,6 +55,8 @@ class Factor:
         self.order[: self.count] = order
         if (order < 0).any():
             self.count = 0
+        if self._face is not None:
+            self._face[1].keep(positions, n)
 
     def solve(self, right: Vector) -> Vector:
         """Return the solution of Q v = right on the atoms of the factor, zero on the others."""
@@ -73,31 +82,51 @@ def free(Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
 
 
 def bounded(Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: float) -> Vector:
-    """Return the minimiser of the model over v >= 0 with sum(v) <= radius.
+    """Return the minimiser of the model over v >= 0 with sum(v) <= radius."""
+    on_face = float(weights.sum()) >= radius * (1 - 1e-12)
+    if on_face:  # as long as it wants to grow, it stays there
+        v, multiplier = _on_face(Q, scores, weights, factor, radius)
+        if multiplier >= 0:
+            return v
+    inside, gradient = _solve(Q, scores, weights, factor, signed=False)
+    largest = float(np.abs(scores).max(initial=0.0))
+    if inside.sum() <= radius and (gradient >= -1e-10 * largest).all():
+        return inside
+    return v if on_face else _on_face(Q, scores, weights, factor, radius)[0]
+
+
+def _on_face(
+    Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: float
+) -> tuple[Vector, float]:
+    """Return the minimiser of the model over v >= 0 with sum(v) = radius, and its multiplier.
 
     Notes
     -----
-    With a multiplier m >= 0 on the sum, v(m) minimises the model with scores + m. Its sum falls
-    with m, linearly while the passive set stays, so that Newton's method, kept inside a bracket,
-    ends after a few warm starts.
+    With r > 0, adding r/2 (sum(v) - radius)^2 to the model changes nothing on the face. The
+    minimiser v(m) of the sum of this and m * sum(v) over v >= 0 has a sum that is continuous in m,
+    also where atoms depend on each other, and falls with it, linearly while the passive set
+    stays. So Newton's method, kept inside a bracket, ends after a few warm starts.
     """
-    v, gradient = _solve(Q, scores, weights, factor, signed=False)
-    low, high, multiplier = 0.0, np.inf, 0.0
+    raised, own = factor.face(Q)
+    Q = Q + raised
+    v, gradient = _solve(
+        Q, scores + raised * (float(weights.sum()) - radius), weights, own, signed=False
+    )
+    low, high, multiplier = -np.inf, np.inf, 0.0
     for _ in range(100):
         excess = float(v.sum()) - radius
-        if abs(excess) <= 1e-14 * radius or (multiplier == 0.0 and excess <= 0):
+        if abs(excess) <= 1e-14 * radius:
             break
         low, high = (multiplier, high) if excess > 0 else (low, multiplier)
-        fall = float(factor.solve(np.ones(len(v))).sum())
-        target = multiplier + excess / fall if fall > 0 else np.inf
+        fall = float(own.solve(np.ones(len(v))).sum())
+        # Without passive atoms the sum is zero until the multiplier is low enough for one.
+        target = multiplier + excess / fall if fall > 0 else multiplier - float(gradient.min()) - 1
         if not low < target < high:
-            if high == np.inf:
-                break
             target = 0.5 * (low + high)
-        v, gradient = _solve(Q, gradient + (target - multiplier), v, factor, signed=False)
+        v, gradient = _solve(Q, gradient + (target - multiplier), v, own, signed=False)
         multiplier = target
     total = float(v.sum())
-    return v * (radius / total) if total > radius else v
+    return (v * (radius / total) if total > 0 else v), multiplier
 
 
 def _solve(
@@ -109,8 +138,9 @@ def _solve(
     n = len(weights)
     factor.reserve(n)
     v, gradient = weights.copy(), scores.copy()
-    root = np.sqrt(np.maximum(np.diag(Q), np.finfo(np.float64).tiny))
-    tolerance = TOLERANCE * float(np.abs(scores / root).max(initial=0.0))
+    root = np.sqrt(np.maximum(np.diag(Q), 0.0))
+    curved = root > 0
+    tolerance = TOLERANCE * float(np.abs(scores[curved] / root[curved]).max(initial=0.0))
     factor.count = solve(
         np.ascontiguousarray(Q),
         gradient,
@@ -123,7 +153,8 @@ def _solve(
     )
     if not signed:  # what rounding left of a weight that should be zero (errata A12)
         share = v * root
-        if (share[v > 0] <= EPS * share.max(initial=0.0)).any():
-            v[share <= EPS * share.max()] = 0.0
+        lost = curved & (v > 0) & (share <= EPS * share.max(initial=0.0))
+        if lost.any():
+            v[lost] = 0.0
             factor.count = 0
     return v, gradient
