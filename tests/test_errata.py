@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from conepursuit import (
+    AFW,
     AMP,
     FCMP,
     FW,
@@ -113,8 +114,9 @@ def test_a5_a_dropped_atom_has_weight_exactly_zero_and_leaves():
     dropped = 0
     for seed in range(30):
         D, y = random_problem(np.random.default_rng(seed), 6, 12, noise=1.0)
-        for algorithm in (AMP(), PWMP()):
-            for before, after in pairwise(states(LeastSquares(y), Cone(Dictionary(D)), algorithm)):
+        cone, hull = Cone(Dictionary(D)), Hull(Dictionary(D), radius=1.0)
+        for domain, algorithm in ((cone, AMP()), (cone, PWMP()), (hull, AFW())):
+            for before, after in pairwise(states(LeastSquares(y), domain, algorithm)):
                 if not after.good:
                     gone = before.iterate.atoms.keys[before.direction.away]
                     assert gone not in after.iterate.atoms.keys
