@@ -27,6 +27,7 @@ from conepursuit import (
     LeastSquares,
     NonnegativeSphere,
     OpenLoopStep,
+    ShortStep,
     Span,
     Status,
     Symmetric,
@@ -90,10 +91,15 @@ NO_L = FunctionObjective(F.value_and_gradient, Y.shape)
         (lambda: minimize(F, Cone(ATOMS), PWMP(), tol=-1e-3), "tol"),
         (lambda: minimize(F, Cone(ATOMS), PWMP(), tol=np.nan), "tol"),
         (lambda: minimize(F, Cone(ATOMS), PWMP(), max_time=0.0), "max_time"),
-        (lambda: minimize(F, Cone(ATOMS), PWMP(), start=np.ones(3)), r"weights must have shape"),
+        (lambda: minimize(F, Cone(ATOMS), PWMP(), start=np.ones(3)), "must have 30 entries"),
         (lambda: minimize(F, Cone(ATOMS), PWMP(), start=-np.ones(30)), "non-negative weights"),
         (lambda: minimize(F, Hull(ATOMS, 1.0), PWMP(), start=np.ones(30)), "sum to at most 1"),
-        (lambda: minimize(F, Cone(UnitVectors(20)), PWMP(), start=np.ones(20)), "Dictionary"),
+        (lambda: minimize(F, Cone(NonnegativeSphere(20)), PWMP(), start=Y), "finite set"),
+        (lambda: minimize(F, Cone(ATOMS), PWMP(ShortStep)), "needs a step rule; got ShortStep"),
+        (lambda: minimize(F, Cone(ATOMS), PWMP("short")), "needs a step rule; got 'short'"),
+        (lambda: minimize(FunctionObjective(lambda x: 1.0, 20), Cone(ATOMS), PWMP(AdaptiveStep())),
+         r"must return \(value, gradient\)"),
+        (lambda: Hull(ATOMS, radius=None), "must be positive; got None"),
         (lambda: minimize(FunctionObjective(lambda x: (np.inf, x), 20), Cone(ATOMS),
                           PWMP(AdaptiveStep())), "inf at the origin"),
         (lambda: minimize(F, Cone(FunctionAtoms(lambda g: g[:3], 20)), PWMP()),
@@ -140,7 +146,11 @@ def test_badly_scaled_atoms(algorithm):
     assert result.value - optimum >= -1e-12 * optimum
     assert result.certificate.gap >= result.value - optimum - 1e-12 * optimum
     if isinstance(algorithm, FCMP):
+        assert result.status is Status.CONVERGED
+        assert result.certificate.proven
         np.testing.assert_allclose(result.x, x, atol=1e-6 * np.abs(x).max())
+    else:  # line steps between atoms of such lengths get stuck, and say so
+        assert result.status in (Status.STALLED, Status.MAX_ITER, Status.CONVERGED)
 
 
 @pytest.mark.parametrize("algorithm", CONIC, ids=str)

@@ -9,7 +9,6 @@ import pytest
 from matplotlib import pyplot
 
 import conepursuit
-from conepursuit import certify
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -38,7 +37,6 @@ def test_the_logistic_example_converges():
 def test_every_name_in_the_tables_exists():
     for name in re.findall(r"`([A-Z][A-Za-z]+)", README):
         assert hasattr(conepursuit, name) or name in ("LinearOperator", "True"), name
-    assert certify is conepursuit.certify
 
 
 def test_ci_runs_the_commands_of_the_readme():

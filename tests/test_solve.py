@@ -133,7 +133,7 @@ def test_warm_start_goes_on_where_a_run_ended(algorithm):
     f, cone = LeastSquares(y), Cone(Dictionary(D))
     whole = minimize(f, cone, algorithm, max_iter=20, tol=0)
     half = minimize(f, cone, algorithm, max_iter=10, tol=0)
-    for start in (half, half.iterate, cone.atoms.coefficients(half.atoms, half.weights)):
+    for start in (half, half.iterate, cone.atoms.coefficients(half)):
         rest = minimize(f, cone, algorithm, max_iter=10, tol=0, start=start)
         assert rest.trace["value"][0] == pytest.approx(half.value, rel=1e-12)
         assert rest.value == pytest.approx(whole.value, rel=1e-9)
@@ -217,7 +217,7 @@ def test_convergence_is_claimed_on_a_recomputed_x_only():
 def test_unbounded_and_divergent_objectives_end_with_a_status():
     linear = FunctionObjective(lambda x: (-float(x.sum()), -np.ones(3)), 3, smoothness=1.0)
     result = minimize(linear, Cone(UnitVectors(3)), PWMP(ExactStep()))
-    assert result.status in (Status.UNBOUNDED, Status.DIVERGED, Status.MAX_ITER)
+    assert result.status is Status.UNBOUNDED
     assert np.isfinite(result.x).all()
 
     def breaks(x):

@@ -108,5 +108,5 @@ def test_fcmp_variant_1_is_nnls(shape):
             weights, residual = nnls(D, y)
             assert result.value == pytest.approx(0.5 * residual**2, rel=1e-10, abs=1e-14 * (y @ y))
             if shape[0] >= shape[1]:  # otherwise the weights need not be unique
-                found = Dictionary(D).coefficients(result.atoms, result.weights)
+                found = Dictionary(D).coefficients(result)
                 np.testing.assert_allclose(found, weights, rtol=0, atol=1e-8)

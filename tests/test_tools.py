@@ -16,6 +16,7 @@ from conepursuit import (
     Dictionary,
     FunctionObjective,
     LeastSquares,
+    LineAlgorithm,
     ProgressBar,
     minimize,
     plot_convergence,
@@ -144,6 +145,18 @@ def test_check_algorithm_notices():
 
             return wrong
 
+    class Idle(PWMP):
+        def start(self, objective):
+            def stay(iterate, local, d):
+                return iterate, 0.0, True
+
+            return stay
+
+    class Flat(PWMP):
+        def direction(self, local):
+            d = super().direction(local)
+            return d._replace(slope=0.5 * d.slope)
+
     class Homeless(PWMP):
         domains = ()
 
@@ -151,6 +164,10 @@ def test_check_algorithm_notices():
         check_algorithm(Climbs())
     with pytest.raises(AssertionError, match="weighted atoms"):
         check_algorithm(Drifts())
+    with pytest.raises(AssertionError, match="is possible"):
+        check_algorithm(Idle())
+    with pytest.raises(AssertionError, match="slope and"):
+        check_algorithm(Flat())
     with pytest.raises(AssertionError, match="neither a Cone"):
         check_algorithm(Homeless())
 
@@ -172,6 +189,18 @@ def test_a_new_atom_set_is_two_methods():
     check_atom_set(Corners())
     result = minimize(LeastSquares([1.0, 2.0, -1.0]), Cone(Corners()), PWMP())
     np.testing.assert_allclose(result.x, [1, 2, 0], atol=1e-6)
+
+
+def test_a_new_algorithm_is_a_direction():
+    """The README's promise: the oracle's atom, or all of x, by turns of steepness."""
+
+    class Steepest(LineAlgorithm):
+        def direction(self, local):
+            size = local.iterate.size or 1.0
+            back = local.direction("shrink", size, shrink=1.0 / size)
+            return min(local.direction("forward", gain=1.0), back, key=lambda d: d.slope)
+
+    check_algorithm(Steepest())
 
 
 def test_the_public_names_are_there():

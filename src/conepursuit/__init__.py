@@ -9,7 +9,19 @@
 
 from importlib.metadata import version
 
-from conepursuit.algorithms import AFW, AMP, FCMP, FW, MP, NNMP, OMP, PFW, PWMP, Algorithm
+from conepursuit.algorithms import (
+    AFW,
+    AMP,
+    FCMP,
+    FW,
+    MP,
+    NNMP,
+    OMP,
+    PFW,
+    PWMP,
+    Algorithm,
+    LineAlgorithm,
+)
 from conepursuit.atoms import (
     ApproximateOracle,
     Atoms,
@@ -75,6 +87,7 @@ __all__ = [
     "Hull",
     "Iterate",
     "LeastSquares",
+    "LineAlgorithm",
     "Local",
     "NonnegativeSphere",
     "Objective",

@@ -14,6 +14,7 @@ from math import inf
 from typing import ClassVar, Protocol, TypeAlias
 
 from conepursuit.arrays import norm, zeros
+from conepursuit.atoms.base import Atoms
 from conepursuit.corrective import Corrector, Move
 from conepursuit.domains import Cone, Domain, Hull, Span, describe
 from conepursuit.iterate import Direction, Iterate, Local
@@ -44,6 +45,9 @@ class Algorithm(Protocol):
 class LineAlgorithm:
     """An algorithm that moves along a line, by a step rule.
 
+    A subclass is an algorithm once it has a `direction`, and `domains` where it takes others than
+    cones.
+
     Parameters
     ----------
     step : StepRule
@@ -62,9 +66,10 @@ class LineAlgorithm:
     def check(self, objective: Objective, domain: Domain) -> None:
         """Raise ValueError if the parts do not fit."""
         name = type(self).__name__
-        if not isinstance(domain, self.domains):
-            kinds = " or a ".join(kind.__name__ for kind in self.domains)
-            raise ValueError(f"{name} needs a {kinds}; got {describe(domain)}. {self.advice}")
+        _check_domain(name, self.domains, self.advice, domain)
+        if isinstance(self.step, type) or not hasattr(self.step, "start"):
+            got = getattr(self.step, "__name__", repr(self.step))
+            raise ValueError(f"{name} needs a step rule; got {got}. Use {name}(ShortStep()), say.")
         if isinstance(self.step, OpenLoopStep) and type(self) is not FW:
             raise ValueError(
                 f"{name} cannot use OpenLoopStep, whose steps are shares of a "
@@ -86,9 +91,16 @@ class LineAlgorithm:
         return update
 
 
-def forward(local: Local) -> Direction:
-    """Return the direction toward the oracle's atom; room bounds the step."""
-    return local.direction("forward", local.domain.room(local.iterate.weights), gain=1.0)
+def _check_domain(name: str, kinds: tuple[type, ...], advice: str, domain: Domain) -> None:
+    if not isinstance(domain, kinds):
+        names = " or a ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"{name} needs a {names}; got {describe(domain)}. {advice}")
+
+
+def forward(local: Local, toward: Atoms | None = None) -> Direction:
+    """Return the direction toward the oracle's atom, or one that ties; room bounds the step."""
+    room = local.domain.room(local.iterate.weights)
+    return local.direction("forward", room, gain=1.0, toward=toward)
 
 
 def backward(local: Local) -> Direction:
@@ -101,14 +113,15 @@ def backward(local: Local) -> Direction:
 
 def pairwise(local: Local) -> Direction:
     """Return z - v; where z ties with the origin, -v if that descends."""
-    descends = not len(local.iterate.weights) or local.settle()
+    z, descends = local.settled
     v = local.away
     if v is None:
-        return forward(local)
+        return forward(local, z)
     if not descends:
         back = backward(local)
-        return back if back.slope < 0 else forward(local)
-    return local.direction("pairwise", float(local.iterate.weights[v]), gain=1.0, away=v)
+        return back if back.slope < 0 else forward(local, z)
+    weight = float(local.iterate.weights[v])
+    return local.direction("pairwise", weight, gain=1.0, toward=z, away=v)
 
 
 def steeper(first: Direction, second: Direction) -> Direction:
@@ -272,10 +285,7 @@ class FCMP:
     def check(self, objective: Objective, domain: Domain) -> None:
         """Raise ValueError if the parts do not fit."""
         name = type(self).__name__
-        if not isinstance(domain, self.domains):
-            raise ValueError(
-                f"{name} needs a {self.domains[0].__name__}; got {describe(domain)}. {self.advice}"
-            )
+        _check_domain(name, self.domains, self.advice, domain)
         if self.variant == 0 and not objective.smoothness:
             raise ValueError(
                 f"{name}(variant=0) needs a positive smoothness L; {objective!r} has "
@@ -288,7 +298,7 @@ class FCMP:
         A refit lowers f while an atom descends or an active one is not level.
         """
         ascent = float(abs(local.scores).max()) if len(local.iterate.weights) else 0.0
-        toward = local.toward if local.score < 0 else None
+        toward = local.answer if local.score < 0 else None
         return Direction("refit", min(local.score, 0.0) - ascent, toward=toward)
 
     def start(self, objective: Objective) -> Update:
@@ -302,7 +312,14 @@ class FCMP:
 
 
 class OMP(FCMP):
-    """Generalised orthogonal matching pursuit, Algorithm 1 (variant 1) of [1]: FCMP on a Span."""
+    """Generalised orthogonal matching pursuit, Algorithm 1 (variant 1) of [1]: FCMP on a Span.
+
+    Parameters
+    ----------
+    variant : {0, 1}
+        0, the algorithm of [1], projects x - g / L onto the span of the active atoms; 1 minimises
+        f over it. For least squares the two are the same.
+    """
 
     domains = (Span,)
     advice = "Use Span(atoms), or FCMP, which is its counterpart on a cone."

@@ -26,7 +26,8 @@ class Certificate:
     gap : float
         A bound on f(x) - f*, or an estimate of one.
     method : str
-        "radius" or "dual" where the gap is a proof, "estimate" where it is not.
+        "radius" where a bound on the weights of a minimiser proves the gap, or where none is
+        needed as no atom descends; "dual" where a dual point does; "estimate" where nothing does.
     """
 
     violation: float
@@ -64,6 +65,7 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     what would be gained on the way of length ||x|| along the steepest atom.
     """
     atoms, penalty = domain.atoms, domain.penalty
+    delta = atoms.accuracy or 1.0
     t = None if domain.signed else atoms.positive_functional()
     reach = inf
     if t is not None and objective.minimizer_bound is not None:
@@ -71,7 +73,7 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
 
     def certify(local: Local, value: float) -> Certificate:
         x, gradient, height = local.iterate.x, local.gradient, local.height
-        least = min((local.score - penalty) / atoms.accuracy, 0.0)
+        least = min((local.score - penalty) / delta, 0.0)
         worst = max(0.0, -least - penalty)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         bounds = [(inf, "estimate")]
@@ -90,9 +92,9 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
             if dual is not None:
                 bounds.append((dual + penalty * local.iterate.size, "dual"))
         gap, method = min(bounds)
-        if not isfinite(gap):
+        if not isfinite(gap) or atoms.accuracy is None:
             steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
-            gap, method = abs(height) + (norm(x) or inf) * steepness / atoms.accuracy, "estimate"
+            gap, method = abs(height) + (norm(x) or inf) * steepness / delta, "estimate"
         return Certificate(max(0.0, -local.score), height, max(float(gap), 0.0), method)
 
     return certify

@@ -19,7 +19,7 @@ from conepursuit.steps import first_estimate, shortened
 Move: TypeAlias = tuple[Iterate, float, bool]
 """The next iterate, the step that led there, and whether it was a good one."""
 
-ROUNDING = 2e-15
+STILL = 2e-15
 """A change of x by less than this share is rounding."""
 
 INNER_ITERATIONS = 100
@@ -88,7 +88,7 @@ class Corrector:
         self.curvature = 1.0 if self.metric.hessian else objective.smoothness
 
     def __call__(self, iterate: Iterate, local: Local, d: Direction) -> Move:
-        """Return the refitted iterate; its step is 1."""
+        """Return the refitted iterate, with step 1, or that of a single step."""
         scores = local.scores
         joined = iterate if d.toward is None else iterate.joined(d.toward)
         if len(joined.weights) > len(scores):
@@ -109,7 +109,7 @@ class Corrector:
         atoms = joined.atoms if len(kept) == len(weights) else joined.atoms[kept]
         self.metric.keep(kept, atoms)
         fitted = Iterate(joined.x, atoms, weights[kept]).recomputed()
-        if norm(fitted.x - iterate.x) <= ROUNDING * norm(iterate.x):
+        if norm(fitted.x - iterate.x) <= STILL * norm(iterate.x):
             return self._line_step(iterate, local)
         return fitted, 1.0, good
 
@@ -128,7 +128,7 @@ class Corrector:
         step = min(-d.slope / curvature, d.max_step) if curvature > 0 else d.max_step
         if step == inf or not d.slope < 0:
             return iterate, step if d.slope < 0 else 0.0, True
-        if step * norm(vector) <= ROUNDING * norm(iterate.x):
+        if step * norm(vector) <= STILL * norm(iterate.x):
             return iterate, 0.0, True
         clipped = d.away is not None and step >= d.max_step
         return iterate.moved(d, step, vector), step, self.exact or not clipped

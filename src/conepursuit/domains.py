@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
 from typing import ClassVar, Protocol
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.base import AtomSet
 from conepursuit.refit import Factor, bounded, free, nonnegative
 
-ROUNDING = 1e-15
+FULL = 1e-15
 """Share of the radius below which the room left in a hull is the rounding of a sum."""
 
 
@@ -129,7 +130,7 @@ class Hull:
 
     def room(self, weights: Vector) -> float:
         room = self.radius - float(weights.sum())
-        return room if room > ROUNDING * self.radius else 0.0
+        return room if room > FULL * self.radius else 0.0
 
     def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
         return bounded(Q, scores, weights, factor, self.radius)
@@ -147,7 +148,7 @@ def _check(domain: Domain) -> None:
             f"{name} needs an atom set; got {type(domain.atoms).__name__}. "
             f"Use {name}(Dictionary(D)) for the columns of a matrix D."
         )
-    if not domain.radius > 0:
+    if not isinstance(domain.radius, Real) or not domain.radius > 0:
         raise ValueError(
             f"the radius bounds a sum of weights and must be positive; got {domain.radius}."
         )

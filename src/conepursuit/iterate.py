@@ -25,7 +25,8 @@ class Direction(NamedTuple):
     kind : str
         "forward", "away", "pairwise", "shrink" or "refit".
     slope : float
-        <grad f(x), d> (with the penalty), or 0 where d does not descend.
+        <grad f(x), d> (with the penalty), or 0 where d does not descend. For a refit, which has
+        no d, minus a measure of how far from stationary x is.
     max_step : float
         The step at which a stored weight becomes zero, inf where none decreases.
     charge : float
@@ -128,9 +129,7 @@ class Local:
     Attributes
     ----------
     answer : Atoms
-        The oracle's answer, a batch of one.
-    toward : Atoms
-        z: the answer, or an active atom that ties with it.
+        The oracle's answer z, a batch of one.
     gain : float
         -1 where a domain of signed weights descends along -z.
     score : float
@@ -142,7 +141,6 @@ class Local:
     def __init__(self, domain: Domain, iterate: Iterate, gradient: Array) -> None:
         self.domain, self.iterate, self.gradient = domain, iterate, gradient
         self.answer = (domain.atoms.steepest if domain.signed else domain.atoms.lmo)(gradient)
-        self.toward = self.answer
         score = float(self.answer.rescore(gradient, self.answer)[0])
         self.gain = -1.0 if domain.signed and score > 0 else 1.0
         self.score = self.gain * score + domain.penalty
@@ -177,20 +175,23 @@ class Local:
             return None
         return v
 
-    def settle(self) -> bool:
-        """Settle ties of z, and return whether it descends by more than rounding.
+    @cached_property
+    def settled(self) -> tuple[Atoms, bool]:
+        """Z with its ties settled, and whether it descends by more than rounding.
 
         Where active atoms score as low as the oracle's answer, up to rounding, the one of largest
         weight takes its place.
         """
+        if not len(self.iterate.weights):
+            return self.answer, self.score < 0
         scores = self.scores
         best = int(scores.argmin())
         if scores[best] > self.score + self.noise[best]:
-            return self.score < 0
+            return self.answer, self.score < 0
         place = self._heaviest(scores <= scores[best] + self.noise[best], best)
-        if self.iterate.atoms.keys[place] != self.toward.keys[0]:
-            self.toward = self.iterate.atoms[[place]]
-        return bool(self.score < -self.noise[best])
+        same = self.iterate.atoms.keys[place] == self.answer.keys[0]
+        z = self.answer if same else self.iterate.atoms[[place]]
+        return z, bool(self.score < -self.noise[best])
 
     def _heaviest(self, near: Array, best: int) -> int:
         """Return the atom of largest weight among those near `best`, by their own rounding too."""
@@ -207,11 +208,15 @@ class Local:
         max_step: float = inf,
         *,
         gain: float = 0.0,
+        toward: Atoms | None = None,
         away: int | None = None,
         loss: float = 1.0,
         shrink: float = 0.0,
     ) -> Direction:
-        """Return d = gain * z - loss * atoms[away] - shrink * x with its slope, 0 for an ascent."""
+        """Return d = gain * z - loss * atoms[away] - shrink * x with its slope, 0 for an ascent.
+
+        z is the oracle's answer, or an atom `toward` that ties with it.
+        """
         slope, added = 0.0, 0.0
         if gain:
             slope, added = gain * self.score, gain
@@ -226,7 +231,7 @@ class Local:
             kind,
             min(slope, 0.0),
             max_step,
-            self.toward if gain else None,
+            (toward or self.answer) if gain else None,
             gain * self.gain,
             away,
             loss,

@@ -63,6 +63,7 @@ def plot_convergence(
             label=name,
             color=COLOURS[i % len(COLOURS)],
             linestyle=LINES[i // len(COLOURS) % len(LINES)],
+            marker="." if len(error) < 20 else None,
         )
     iterations = np.arange(longest)
     for i, (name, bound) in enumerate((bounds or {}).items()):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_float_array, zeros
+from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.base import Atoms
-from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.certificates import Certificate, certifier
-from conepursuit.domains import Domain, describe
+from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
 from conepursuit.objectives.base import Objective
+from conepursuit.points import check_fit, point_to_certify
 
 
 class Status(Enum):
@@ -37,7 +37,7 @@ class Status(Enum):
 
     @property
     def success(self) -> bool:
-        """Whether the answer is a minimiser, to the tolerance or to the arithmetic."""
+        """Whether the gap is within the tolerance, or no direction descends."""
         return self in (Status.CONVERGED, Status.STATIONARY)
 
 
@@ -132,8 +132,13 @@ class Trace(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self.KEYS)
 
+    @property
+    def n_states(self) -> int:
+        """How many states are recorded."""
+        return len(self._rows)
+
     def __repr__(self) -> str:
-        return f"Trace({len(self._rows)} states: {', '.join(self.KEYS)})"
+        return f"Trace({self.n_states} states: {', '.join(self.KEYS)})"
 
 
 @dataclass(frozen=True)
@@ -191,12 +196,6 @@ class Result:
         )
 
 
-def origin(objective: Objective, domain: Domain) -> Iterate:
-    """Return x = 0 without atoms."""
-    like = getattr(objective, "y", None)
-    return Iterate(zeros(objective.shape, like), domain.atoms.empty(), np.zeros(0))
-
-
 def certify(
     objective: Objective, domain: Domain, point: Any = None, *, x: Any = None, weights: Any = None
 ) -> Certificate:
@@ -207,15 +206,22 @@ def certify(
     objective, domain
         The problem.
     point : Result, Iterate or array_like
-        A result, or x, or the weights of all columns of a Dictionary; for an array the shape
-        tells which.
+        A result, or x, or the weights of all atoms of a finite set; for an array the shape tells
+        which.
     x, weights : array_like
-        The same, said explicitly. A given x is taken to lie in the domain.
+        The same, said explicitly. Whether an x lies in the domain is asked of the gauge of its
+        atoms, a linear programme for a Dictionary; weights need none.
 
     Returns
     -------
     Certificate
-        Recomputed with one call of the oracle; nothing of a solver's bookkeeping is used.
+        Recomputed with one call of the oracle; nothing of a solver's bookkeeping is used. Where
+        it cannot be told whether x lies in the domain, the gap is an estimate.
+
+    Raises
+    ------
+    ValueError
+        If the point does not lie in the domain.
 
     Examples
     --------
@@ -226,104 +232,7 @@ def certify(
     0.0
     """
     check_fit(objective, domain)
-    iterate = _point(objective, domain, point, x, weights)
+    iterate, inside = point_to_certify(objective, domain, point, x, weights)
     value, gradient = objective.value_and_gradient(iterate.x)
-    return certifier(objective, domain)(Local(domain, iterate, gradient), value)
-
-
-def check_fit(objective: Objective, domain: Domain) -> None:
-    """Raise ValueError unless these are an objective and a domain of one shape."""
-    if not isinstance(objective, Objective):
-        raise ValueError(
-            f"the objective must be an Objective; got {type(objective).__name__}. "
-            "Use LeastSquares(y) or FunctionObjective(function, shape)."
-        )
-    if not hasattr(domain, "refit"):
-        raise ValueError(
-            f"the domain must be a Cone, Span or Hull; got {type(domain).__name__}. "
-            "Use Cone(Dictionary(D)) for the columns of a matrix D."
-        )
-    if tuple(objective.shape) != tuple(domain.atoms.shape):
-        raise ValueError(
-            f"{objective!r} takes arrays of shape {tuple(objective.shape)}, but the "
-            f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}. "
-            "They must agree; atoms are columns."
-        )
-
-
-def check_weights(iterate: Iterate, domain: Domain) -> None:
-    """Raise ValueError unless the weights are allowed by the domain."""
-    weights = iterate.weights
-    if not np.isfinite(weights).all():
-        raise ValueError("the weights must be finite; got NaN or infinity.")
-    if not domain.signed and (weights < 0).any():
-        raise ValueError(
-            f"{describe(domain)} needs non-negative weights; the least is "
-            f"{weights.min():.3g}. Use Span(atoms) for weights of either sign."
-        )
-    if domain.room(np.zeros(0)) < np.inf and weights.sum() > domain.radius * (1 + 1e-9):
-        raise ValueError(
-            f"{describe(domain)} needs weights that sum to at most {domain.radius}; "
-            f"they sum to {weights.sum():.6g}."
-        )
-
-
-def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
-    """Return a result, an iterate, or the weights of all columns of a Dictionary as an iterate."""
-    if isinstance(point, Result):
-        point = point.iterate
-    if isinstance(point, Iterate):
-        if tuple(point.x.shape) != tuple(objective.shape):
-            raise ValueError(
-                f"the iterate has x of shape {tuple(point.x.shape)}, but "
-                f"{objective!r} takes shape {tuple(objective.shape)}."
-            )
-        iterate = _adopted(domain, point)
-    elif isinstance(domain.atoms, Dictionary):
-        weights = as_float_array(point, "weights")
-        batch = domain.atoms.batch(weights)
-        weights = weights[list(batch.keys)]
-        iterate = Iterate(zeros(objective.shape), batch, weights).recomputed()
-    else:
-        raise ValueError(
-            f"weights need a Dictionary of atoms; got {domain.atoms!r}. "
-            "Give the iterate of a result."
-        )
-    check_weights(iterate, domain)
-    return iterate
-
-
-def _adopted(domain: Domain, point: Iterate) -> Iterate:
-    """Return an iterate on atoms of the domain's own, with a table of its own."""
-    batch = domain.atoms.empty()
-    for place, key in enumerate(point.atoms.keys):
-        own = domain.atoms.atom(key)
-        batch = batch.join(point.atoms[[place]] if own is None else own)
-    return Iterate(point.x, batch, point.weights.copy()).recomputed()
-
-
-def _point(objective: Objective, domain: Domain, point: Any, x: Any, weights: Any) -> Iterate:
-    """Turn what `certify` was given into an iterate."""
-    if sum(given is not None for given in (point, x, weights)) != 1:
-        raise ValueError("certify needs exactly one of a point, x= and weights=.")
-    if isinstance(point, Result | Iterate):
-        return as_iterate(objective, domain, point)
-    if point is not None:
-        n = getattr(domain.atoms, "n_atoms", None)
-        shape = np.shape(point)
-        is_x, is_weights = shape == tuple(objective.shape), shape == (n,)
-        if is_x == is_weights:
-            raise ValueError(
-                f"an array of shape {shape} may be {'either' if is_x else 'neither'} "
-                f"of x, shape {tuple(objective.shape)}, and the weights of all atoms"
-                f"{f', shape ({n},)' if n else ''}. Pass x= or weights=."
-            )
-        x, weights = (point, None) if is_x else (None, point)
-    if weights is not None:
-        return as_iterate(objective, domain, weights)
-    full = as_float_array(x, "x")
-    if full.shape != tuple(objective.shape):
-        raise ValueError(f"x must have shape {tuple(objective.shape)}; got {full.shape}.")
-    if domain.penalty:
-        raise ValueError("a penalised problem is about weights, not x. Pass weights=.")
-    return Iterate(full, domain.atoms.empty(), np.zeros(0))
+    certificate = certifier(objective, domain)(Local(domain, iterate, gradient), value)
+    return certificate if inside else replace(certificate, method="estimate")

@@ -8,11 +8,13 @@ from time import perf_counter
 from typing import Any, TypeAlias, cast
 
 from conepursuit.algorithms import Algorithm
+from conepursuit.arrays import zeros
 from conepursuit.certificates import certifier
 from conepursuit.domains import Domain
 from conepursuit.iterate import Iterate, Local
 from conepursuit.objectives.base import Objective
-from conepursuit.results import Result, State, Status, Trace, as_iterate, check_fit, origin
+from conepursuit.points import as_iterate, check_fit
+from conepursuit.results import Result, State, Status, Trace
 
 Callback: TypeAlias = Callable[[State], bool | None]
 """Called with every state; True stops the run. A method `close` is called when the run ends."""
@@ -58,7 +60,7 @@ def iterates(
         name = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise ValueError(f"the algorithm must be an instance; got {name}. Use PWMP(), say.")
     algorithm.check(objective, domain)
-    first = origin(objective, domain)
+    first = Iterate(objective.origin(), domain.atoms.empty(), zeros((0,)))
     at_origin = objective.value(first.x)
     if not isfinite(at_origin):
         raise ValueError(
@@ -91,7 +93,7 @@ def _states(
             iterate = sent
             continue
         if not direction.slope < 0:
-            return _nowhere_to_go(state)
+            return _nowhere_to_go(state, domain)
         moved, step, good = update(iterate, local, direction)
         if step == inf:
             return Status.UNBOUNDED
@@ -100,7 +102,7 @@ def _states(
         iterate, iteration = moved, iteration + 1
 
 
-def _nowhere_to_go(state: State) -> Status:
+def _nowhere_to_go(state: State, domain: Domain) -> Status:
     """Return what it means that no direction descends.
 
     With an exact oracle x is a minimiser; an approximate one may have missed a descent, which the
@@ -108,6 +110,8 @@ def _nowhere_to_go(state: State) -> Status:
     """
     if not state.direction.slope >= 0:
         return Status.DIVERGED
+    if domain.atoms.accuracy is None:
+        return Status.STALLED
     rounding = 1e-12 * (abs(state.value) + abs(state.decrease))
     return (
         Status.STATIONARY
@@ -207,9 +211,13 @@ class _Watch:
         self.max_iter, self.tol, self.max_time = max_iter, tol, max_time
         self.callback, self.monotone = callback, monotone
         self.began, self.trace = perf_counter(), Trace()
-        self.n_iter = -1
         self.best: State | None = None
         self.last: State | None = None
+
+    @property
+    def n_iter(self) -> int:
+        """Steps made."""
+        return self.trace.n_states - 1
 
     def follow(self, run: Generator[State, Iterate | None, Status]) -> Status:
         """Consume a run until it ends or shall end."""
@@ -227,7 +235,7 @@ class _Watch:
     def stop(self, state: State) -> Status | None:
         """Record a state and return why the run shall end there, if it shall."""
         elapsed = perf_counter() - self.began
-        self.n_iter, self.last = self.n_iter + 1, state
+        self.last = state
         self.trace.record(state, elapsed)
         if self.best is None or state.value <= self.best.value:
             self.best = state

@@ -23,7 +23,7 @@ Stepper: TypeAlias = Callable[[Array, Array, Direction], float]
 EXPANSIONS = 150
 """Tenfold longer steps tried before a line counts as one without a minimum."""
 
-ROUNDING = 1e-14
+LEVEL = 1e-14
 """Slopes below this times ||g|| ||d|| are rounding."""
 
 
@@ -163,7 +163,7 @@ def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -
     if not isfinite(value):
         return inf
     slope = inner(gradient, vector) + charge
-    if 0 < slope <= ROUNDING * norm(gradient) * norm(vector):
+    if 0 < slope <= LEVEL * norm(gradient) * norm(vector):
         return 0.0
     return slope if isfinite(slope) else inf
 

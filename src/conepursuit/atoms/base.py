@@ -73,13 +73,14 @@ class AtomSet(ABC):
         Shape of one atom.
     accuracy : float
         delta of an approximate oracle: ``<g, lmo(g)> <= delta * min_a <g, a>`` whenever that
-        minimum is negative. 1 for an exact oracle.
+        minimum is negative. 1 for an exact oracle, None for one that promises nothing; then no
+        gap is a proof.
     symmetric : bool
         Whether -a is in the set for every a.
     """
 
     shape: tuple[int, ...]
-    accuracy: float = 1.0
+    accuracy: float | None = 1.0
     symmetric: bool = False
 
     @abstractmethod
@@ -132,7 +133,7 @@ class AtomSet(ABC):
 
     def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
         """Return c >= 0 so that <g + c t, a> >= -penalty on all atoms, t the functional."""
-        least = min(float(answer.rescore(gradient, answer)[0]) / self.accuracy, 0.0)
+        least = min(float(answer.rescore(gradient, answer)[0]) / (self.accuracy or 1.0), 0.0)
         return max(0.0, -least - penalty)
 
     def gauge(self, x: Array) -> float | None:

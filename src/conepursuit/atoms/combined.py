@@ -96,7 +96,8 @@ class Union(AtomSet):
         if len(shapes) > 1:
             raise ValueError(f"the sets of a Union need atoms of one shape; got {sorted(shapes)}.")
         (self.shape,) = shapes
-        self.accuracy = min(each.accuracy for each in sets)
+        known = [each.accuracy for each in sets if each.accuracy is not None]
+        self.accuracy = min(known) if len(known) == len(sets) else None
         self.symmetric = all(each.symmetric for each in sets)
 
     def __repr__(self) -> str:

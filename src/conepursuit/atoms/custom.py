@@ -23,8 +23,9 @@ class FunctionAtoms(AtomSet):
         ``oracle(g)`` returns an atom, an array of the shape of g. Equal arrays are one atom.
     shape : int or tuple of int
         Shape of one atom.
-    accuracy : float
+    accuracy : float or None
         delta in (0, 1] if the oracle is approximate: ``<g, oracle(g)> <= delta * min_a <g, a>``.
+        None for a heuristic that promises nothing: then no gap is called proven.
     radius : float, optional
         The largest norm of an atom.
     functional : array_like, optional
@@ -36,12 +37,12 @@ class FunctionAtoms(AtomSet):
         oracle: Callable[[Array], Any],
         shape: int | tuple[int, ...],
         *,
-        accuracy: float = 1.0,
+        accuracy: float | None = 1.0,
         radius: float | None = None,
         functional: Any = None,
     ) -> None:
         self.oracle, self.shape = oracle, as_shape(shape)
-        self.accuracy = checked_accuracy(accuracy)
+        self.accuracy = None if accuracy is None else checked_accuracy(accuracy)
         if radius is not None and not radius > 0:
             raise ValueError(f"the radius is the largest norm of an atom; got {radius}.")
         self._radius = radius
@@ -99,7 +100,7 @@ class ApproximateOracle(AtomSet):
                 "Use ApproximateOracle(Dictionary(D), accuracy)."
             )
         self.atoms, self.shape = atoms, atoms.shape
-        self.accuracy = checked_accuracy(accuracy)
+        self.accuracy: float = checked_accuracy(accuracy)
 
     def __repr__(self) -> str:
         return f"ApproximateOracle({self.atoms!r}, {self.accuracy})"

@@ -16,7 +16,7 @@ from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.vectors import Pass, Vectors, checked_index
 from conepursuit.linear import as_matrix, column, rmatvec
 
-ROUNDING = 1e-14
+NOISE = 1e-14
 """Scores below this times ||g|| ||a|| are rounding."""
 
 
@@ -66,7 +66,7 @@ class Dictionary(AtomSet):
         steepest = float(relative.min())
         if relative[best] > 1e-6 * steepest:
             # The score of a long atom may be rounding where a short one truly descends.
-            real = np.flatnonzero(relative < -ROUNDING * norm(gradient))
+            real = np.flatnonzero(relative < -NOISE * norm(gradient))
             best = int(real[scores[real].argmin()]) if len(real) else best
         return self.atom(best).answering(Pass(scores, max(0.0, -steepest)))
 
@@ -95,29 +95,18 @@ class Dictionary(AtomSet):
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
 
-    def batch(self, weights: Vector) -> Vectors:
-        """Return the columns whose weight is not zero."""
-        if weights.shape != (self.n_atoms,):
-            raise ValueError(
-                f"weights must have shape ({self.n_atoms},), one per column; got {weights.shape}."
-            )
-        atoms = self.empty()
-        for index in np.flatnonzero(weights):
-            atoms = atoms.join(self.atom(index))
-        return atoms
-
-    def coefficients(self, atoms: Atoms, weights: Vector) -> Vector:
-        """Return the weights of a result, one for each column of the dictionary.
+    def coefficients(self, result: Any) -> Vector:
+        """Return the weights of a result or an iterate, one for each column of the dictionary.
 
         >>> import numpy as np
         >>> from conepursuit import Cone, Dictionary, FCMP, LeastSquares, minimize
         >>> D = Dictionary(np.eye(3))
         >>> result = minimize(LeastSquares([2.0, -1.0, 3.0]), Cone(D), FCMP(variant=1))
-        >>> D.coefficients(result.atoms, result.weights)
+        >>> D.coefficients(result)
         array([2., 0., 3.])
         """
         full = np.zeros(self.n_atoms)
-        full[list(atoms.keys)] = weights
+        full[list(result.atoms.keys)] = result.weights
         return full
 
     @cached_property
@@ -188,8 +177,7 @@ class Dictionary(AtomSet):
                 "Give functional= yourself, or a matrix."
             )
         d, used = self.shape[0], np.flatnonzero(self.norms > 0)
-        dense = self.matrix.toarray() if sparse.issparse(self.matrix) else self.matrix
-        unit = dense[:, used] / self.norms[used]
+        unit = self.dense[:, used] / self.norms[used]
         answer = linprog(
             np.ones(2 * d),
             A_ub=np.hstack([-unit.T, unit.T]),

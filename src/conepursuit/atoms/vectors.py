@@ -60,6 +60,9 @@ class Vectors(Atoms):
         """Return a batch of one."""
         return cls(shape, (key,), Table.single(row), _FIRST, lookup)
 
+    def __repr__(self) -> str:
+        return f"Vectors({len(self)} of shape {self.shape}, keys={self.keys})"
+
     def inner(self, gradient: Array) -> Vector:
         scores: Vector = matvec(self.table.rows, gradient.reshape(-1))[self.slots]
         return scores
@@ -172,14 +175,15 @@ class UnitVectors(AtomSet):
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
         self.shape = as_shape(shape)
+        self.n_atoms = int(np.prod(self.shape))
 
     def __repr__(self) -> str:
         return f"UnitVectors({self.shape})"
 
     def atom(self, key: Any) -> Vectors:
-        size = int(np.prod(self.shape))
-        row = sparse.csr_array(([1.0], [checked_index(key, size, self)], [0, 1]), shape=(1, size))
-        return Vectors.single(self.shape, int(key), row)
+        index = checked_index(key, self.n_atoms, self)
+        row = sparse.csr_array(([1.0], [index], [0, 1]), shape=(1, self.n_atoms))
+        return Vectors.single(self.shape, index, row)
 
     def lmo(self, gradient: Array) -> Vectors:
         scores = gradient.reshape(-1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, as_float_array, inner
+from conepursuit.arrays import Array, as_float_array, inner, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import as_shape
 
@@ -43,6 +43,10 @@ class Objective(ABC):
     @abstractmethod
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """Return f(x) and its gradient."""
+
+    def origin(self) -> Array:
+        """Return x = 0."""
+        return zeros(self.shape)
 
     def value(self, x: Array) -> float:
         """Return f(x)."""
@@ -135,7 +139,15 @@ class FunctionObjective(Objective):
         return f"FunctionObjective({getattr(self.function, '__name__', self.function)})"
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        value, gradient = self.function(x)
+        try:
+            value, gradient = self.function(x)
+        except (TypeError, ValueError) as reason:
+            if "unpack" not in str(reason):
+                raise
+            raise ValueError(
+                "the function of a FunctionObjective must return (value, gradient); "
+                "it returned something else."
+            ) from reason
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != self.shape:
             raise ValueError(

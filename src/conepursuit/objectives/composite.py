@@ -32,7 +32,7 @@ class Composed(Objective):
                 "Use Composed(LeastSquares(y), B)."
             )
         self.loss, self.B = loss, as_matrix(B, "B")
-        if len(self.B.shape) != 2 or (self.B.shape[0],) != loss.shape:
+        if (self.B.shape[0],) != loss.shape:
             raise ValueError(
                 f"B must be a matrix with one row per entry of the loss's argument, "
                 f"{loss.shape}; got shape {tuple(self.B.shape)}."

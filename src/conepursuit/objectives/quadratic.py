@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from conepursuit.arrays import Array, inner, norm
+from conepursuit.arrays import Array, inner, norm, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.linear import as_matrix, matvec, symmetric_spectrum
 from conepursuit.objectives.base import Objective, as_target
@@ -38,6 +38,9 @@ class LeastSquares(Objective):
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         residual = x - self.y
         return 0.5 * inner(residual, residual), residual
+
+    def origin(self) -> Array:
+        return zeros(self.shape, like=self.y)
 
     def hessian_product(self, x: Array, d: Array) -> Array:
         return d

@@ -1,0 +1,133 @@
+"""From what a user gives to an iterate of a domain."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import as_float_array
+from conepursuit.atoms.vectors import UnitVectors
+from conepursuit.domains import Domain, describe
+from conepursuit.iterate import Iterate
+from conepursuit.objectives.base import Objective
+
+
+def check_fit(objective: Objective, domain: Domain) -> None:
+    """Raise ValueError unless these are an objective and a domain of one shape."""
+    if not isinstance(objective, Objective):
+        raise ValueError(
+            f"the objective must be an Objective; got {type(objective).__name__}. "
+            "Use LeastSquares(y) or FunctionObjective(function, shape)."
+        )
+    if not hasattr(domain, "refit"):
+        raise ValueError(
+            f"the domain must be a Cone, Span or Hull; got {type(domain).__name__}. "
+            "Use Cone(Dictionary(D)) for the columns of a matrix D."
+        )
+    if tuple(objective.shape) != tuple(domain.atoms.shape):
+        raise ValueError(
+            f"{objective!r} takes arrays of shape {tuple(objective.shape)}, but the "
+            f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}. "
+            "They must agree; atoms are columns."
+        )
+
+
+def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
+    """Return a result, an iterate, or the weights of all atoms of a finite set as an iterate.
+
+    Atoms are made anew from their keys, so that they are the domain's own.
+    """
+    point = getattr(point, "iterate", point)
+    if isinstance(point, Iterate):
+        if tuple(point.x.shape) != tuple(objective.shape):
+            raise ValueError(
+                f"the iterate has x of shape {tuple(point.x.shape)}, but {objective!r} takes "
+                f"shape {tuple(objective.shape)}."
+            )
+        keys, weights = point.atoms.keys, point.weights.copy()
+    else:
+        full = _full_weights(domain, point)
+        keys = tuple(int(key) for key in np.flatnonzero(full))
+        weights = full[list(keys)]
+    batch = domain.atoms.empty()
+    for place, key in enumerate(keys):
+        own = domain.atoms.atom(key)
+        batch = batch.join(point.atoms[[place]] if own is None else own)
+    iterate = Iterate(objective.origin(), batch, weights).recomputed()
+    _check_weights(iterate, domain)
+    return iterate
+
+
+def _full_weights(domain: Domain, point: Any) -> Any:
+    """Return the weights of all atoms as a vector."""
+    n = getattr(domain.atoms, "n_atoms", None)
+    if n is None:
+        raise ValueError(
+            f"weights need a finite set of atoms, such as a Dictionary; got {domain.atoms!r}. "
+            "Give the iterate of a result."
+        )
+    weights = as_float_array(point, "weights").reshape(-1)
+    if len(weights) != n:
+        raise ValueError(f"weights must have {n} entries, one per atom; got {len(weights)}.")
+    return weights
+
+
+def _check_weights(iterate: Iterate, domain: Domain) -> None:
+    """Raise ValueError unless the weights are allowed by the domain."""
+    weights = iterate.weights
+    if not np.isfinite(weights).all():
+        raise ValueError("the weights must be finite; got NaN or infinity.")
+    if not domain.signed and (weights < 0).any():
+        raise ValueError(
+            f"{describe(domain)} needs non-negative weights; the least is "
+            f"{weights.min():.3g}. Use Span(atoms) for weights of either sign."
+        )
+    if domain.room(np.zeros(0)) < inf and weights.sum() > domain.radius * (1 + 1e-9):
+        raise ValueError(
+            f"{describe(domain)} needs weights that sum to at most {domain.radius}; "
+            f"they sum to {weights.sum():.6g}."
+        )
+
+
+def point_to_certify(
+    objective: Objective, domain: Domain, point: Any, x: Any, weights: Any
+) -> tuple[Iterate, bool]:
+    """Return an iterate, and whether it is known to lie in the domain."""
+    if sum(given is not None for given in (point, x, weights)) != 1:
+        raise ValueError("certify needs exactly one of a point, x= and weights=.")
+    if isinstance(getattr(point, "iterate", point), Iterate):
+        return as_iterate(objective, domain, point), True
+    if point is not None:
+        n, shape = getattr(domain.atoms, "n_atoms", None), np.shape(point)
+        is_x, is_weights = shape == tuple(objective.shape), shape == (n,)
+        if is_x == is_weights and not isinstance(domain.atoms, UnitVectors):
+            raise ValueError(
+                f"an array of shape {shape} may be {'either' if is_x else 'neither'} "
+                f"of x, shape {tuple(objective.shape)}, and the weights of all atoms"
+                f"{f', shape ({n},)' if n else ''}. Pass x= or weights=."
+            )
+        x, weights = (None, point) if is_weights else (point, None)
+    if x is not None and isinstance(domain.atoms, UnitVectors):
+        x, weights = None, x  # they are the same
+    if weights is not None:
+        return as_iterate(objective, domain, weights), True
+    return _bare_point(objective, domain, x)
+
+
+def _bare_point(objective: Objective, domain: Domain, x: Any) -> tuple[Iterate, bool]:
+    """Return an x without weights; the gauge says whether it lies in the domain."""
+    full = as_float_array(x, "x")
+    if full.shape != tuple(objective.shape):
+        raise ValueError(f"x must have shape {tuple(objective.shape)}; got {full.shape}.")
+    if domain.penalty:
+        raise ValueError("a penalised problem is about weights, not x. Pass weights=.")
+    gauge = None if domain.signed else domain.atoms.gauge(full)
+    bound = domain.radius if domain.room(np.zeros(0)) < inf else inf
+    if gauge is not None and (gauge == inf or gauge > bound * (1 + 1e-6)):
+        raise ValueError(
+            f"x lies outside {describe(domain)}: its gauge is {gauge:.6g}"
+            f"{f', the radius {bound:.6g}' if bound < inf else ''}."
+        )
+    return Iterate(full, domain.atoms.empty(), np.zeros(0)), gauge is not None
