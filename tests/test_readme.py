@@ -9,6 +9,7 @@ import pytest
 from matplotlib import pyplot
 
 import conepursuit
+from conepursuit.testing import check_algorithm
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,6 +33,12 @@ def test_the_logistic_example_converges():
     scope = {"X": X, "labels": labels, "np": np, **vars(conepursuit)}
     exec(BLOCKS[1], scope)
     assert scope["result"].status.success
+
+
+def test_the_algorithm_of_the_example_keeps_its_contract():
+    scope = dict(vars(conepursuit))
+    exec(BLOCKS[-1], scope)
+    check_algorithm(scope["Steepest"]())
 
 
 def test_every_name_in_the_tables_exists():

@@ -16,7 +16,6 @@ from conepursuit import (
     Dictionary,
     FunctionObjective,
     LeastSquares,
-    LineAlgorithm,
     ProgressBar,
     minimize,
     plot_convergence,
@@ -189,18 +188,6 @@ def test_a_new_atom_set_is_two_methods():
     check_atom_set(Corners())
     result = minimize(LeastSquares([1.0, 2.0, -1.0]), Cone(Corners()), PWMP())
     np.testing.assert_allclose(result.x, [1, 2, 0], atol=1e-6)
-
-
-def test_a_new_algorithm_is_a_direction():
-    """The README's promise: the oracle's atom, or all of x, by turns of steepness."""
-
-    class Steepest(LineAlgorithm):
-        def direction(self, local):
-            size = local.iterate.size or 1.0
-            back = local.direction("shrink", size, shrink=1.0 / size)
-            return min(local.direction("forward", gain=1.0), back, key=lambda d: d.slope)
-
-    check_algorithm(Steepest())
 
 
 def test_the_public_names_are_there():
