@@ -74,13 +74,49 @@ def remove(C: Array, order: Array, k: int, place: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def shift(Q: Array, order: Array, k: int, delta: Vector, step: float, gradient: Vector) -> None:
-    """Add step * Q[:, order] @ delta to the gradient."""
+def drop_empty(weights: Vector, C: Array, order: Array, k: int, passive: Array) -> int:
+    """Let the passive atoms go whose weight is not positive; return how many stay."""
+    for i in range(k - 1, -1, -1):
+        atom = order[i]
+        if weights[atom] <= 0.0:
+            weights[atom] = 0.0
+            passive[atom] = False
+            remove(C, order, k, i)
+            k -= 1
+    return k
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    Q: Array,
+    gradient: Vector,
+    weights: Vector,
+    order: Array,
+    k: int,
+    delta: Vector,
+    step: float,
+    signed: bool,
+) -> tuple[float, bool]:
+    """Move the passive weights by step * delta, or until one is zero; return the step made.
+
+    Also return whether a weight cut it short. A step without end that nothing cuts is not made.
+    """
+    block = -1
+    if not signed:
+        for i in range(k):
+            if delta[i] < 0.0 and weights[order[i]] + step * delta[i] < 0.0:
+                step, block = -weights[order[i]] / delta[i], i
+    if step == np.inf:
+        return step, False
     for i in range(k):
         change = step * delta[i]
+        weights[order[i]] += change
         row = Q[order[i]]
         for j in range(len(gradient)):
             gradient[j] += change * row[j]
+    if block >= 0:
+        weights[order[block]] = 0.0
+    return step, block >= 0
 
 
 @njit(cache=True, nogil=True)
@@ -101,28 +137,15 @@ def descend(
             delta[i] = -gradient[order[i]]
         forward_solve(C, k, delta)
         backward_solve(C, k, delta)
-        step, block = 1.0, -1
-        if not signed:
-            for i in range(k):
-                if weights[order[i]] + step * delta[i] < 0.0:
-                    step, block = -weights[order[i]] / delta[i], i
-        for i in range(k):
-            weights[order[i]] += step * delta[i]
-        shift(Q, order, k, delta, step, gradient)
-        if block < 0:
+        _, cut = advance(Q, gradient, weights, order, k, delta, 1.0, signed)
+        if not cut:
             break
-        weights[order[block]] = 0.0
-        for i in range(k - 1, -1, -1):
-            if weights[order[i]] <= 0.0:
-                weights[order[i]] = 0.0
-                passive[order[i]] = False
-                remove(C, order, k, i)
-                k -= 1
+        k = drop_empty(weights, C, order, k, passive)
     return k
 
 
 @njit(cache=True, nogil=True)
-def absorb(
+def admit(
     Q: Array,
     gradient: Vector,
     weights: Vector,
@@ -130,83 +153,36 @@ def absorb(
     order: Array,
     k: int,
     atom: int,
+    entering: bool,
     signed: bool,
     passive: Array,
 ) -> int:
-    """Make an atom with weight passive; one that depends on the others gives them its weight.
+    """Make an atom passive; return how many are, or -1 - k if it must stay out.
 
-    Moving along the null direction leaves x as it is. If a weight of the others reaches zero
-    first, that atom leaves, and the dependence with it.
+    If it depends on the passive atoms, weight is moved along the null direction, which leaves x as
+    it is: onto an `entering` atom, whose gradient says that this lowers a penalty or frees room in
+    a hull, or off an atom that has weight. Where an atom reaches zero on the way it leaves, and
+    the dependence with it. Otherwise an atom that had weight has given it all away, and one
+    without has no end to its move: both stay out.
     """
-    delta = np.empty(len(weights))
+    delta, sign = np.empty(len(weights)), 1.0 if entering else -1.0
     while not append(C, order, k, Q, atom):
         for i in range(k):
-            delta[i] = C[k, i]
+            delta[i] = -sign * C[k, i]
         backward_solve(C, k, delta)
-        step, block = weights[atom], -1
-        if not signed:
-            for i in range(k):
-                if weights[order[i]] + step * delta[i] < 0.0:
-                    step, block = -weights[order[i]] / delta[i], i
-        for i in range(k):
-            weights[order[i]] += step * delta[i]
-        weights[atom] -= step
-        shift(Q, order, k, delta, step, gradient)
+        limit = np.inf if entering else weights[atom]
+        step, cut = advance(Q, gradient, weights, order, k, delta, limit, signed)
+        if entering and not cut:
+            return -1 - k
+        weights[atom] += sign * step
         for j in range(len(gradient)):
-            gradient[j] -= step * Q[atom, j]
-        if block < 0:
+            gradient[j] += sign * step * Q[atom, j]
+        if not cut:
             weights[atom] = 0.0
-            return k
-        weights[order[block]] = 0.0
-        passive[order[block]] = False
-        remove(C, order, k, block)
-        k -= 1
+            return -1 - k
+        k = drop_empty(weights, C, order, k, passive)
     passive[atom] = True
     return k + 1
-
-
-@njit(cache=True, nogil=True)
-def exchange(
-    Q: Array,
-    gradient: Vector,
-    weights: Vector,
-    C: Array,
-    order: Array,
-    k: int,
-    atom: int,
-    passive: Array,
-) -> int:
-    """Bring in an atom that depends on the passive ones, for those whose weight it uses up.
-
-    Moving along the null direction leaves x as it is, but lowers a penalty or frees room in a hull
-    where the gradient of the atom says so. Return k with the atom appended as row k, or -k - 1 if
-    no weight bounds the move.
-    """
-    delta = np.empty(len(weights))
-    while True:
-        for i in range(k):
-            delta[i] = -C[k, i]
-        backward_solve(C, k, delta)
-        step, block = np.inf, -1
-        for i in range(k):
-            if delta[i] < 0.0 and -weights[order[i]] / delta[i] < step:
-                step, block = -weights[order[i]] / delta[i], i
-        if block < 0:
-            return -k - 1
-        for i in range(k):
-            weights[order[i]] += step * delta[i]
-        weights[atom] += step
-        shift(Q, order, k, delta, step, gradient)
-        for j in range(len(gradient)):
-            gradient[j] += step * Q[atom, j]
-        for i in range(k - 1, -1, -1):
-            if i == block or weights[order[i]] <= 0.0:
-                weights[order[i]] = 0.0
-                passive[order[i]] = False
-                remove(C, order, k, i)
-                k -= 1
-        if append(C, order, k, Q, atom):
-            return k
 
 
 @njit(cache=True, nogil=True)
@@ -248,7 +224,8 @@ def solve(
         passive[order[i]] = True
     for atom in range(n):
         if not passive[atom] and (weights[atom] != 0.0 or signed):
-            k = absorb(Q, gradient, weights, C, order, k, atom, signed, passive)
+            admitted = admit(Q, gradient, weights, C, order, k, atom, False, signed, passive)
+            k = admitted if admitted >= 0 else -1 - admitted
     k = descend(Q, gradient, weights, C, order, k, signed, passive)
     for _ in range(10 * n + 10):
         if signed:
@@ -262,13 +239,11 @@ def solve(
         if entering < 0:
             break
         blocked[entering] = True  # until the passive set has changed otherwise
-        if not append(C, order, k, Q, entering):
-            k = exchange(Q, gradient, weights, C, order, k, entering, passive)
-            if k < 0:  # no end along the null direction: the atom stays out
-                k = -k - 1
-                continue
-        passive[entering] = True
-        k = descend(Q, gradient, weights, C, order, k + 1, signed, passive)
+        admitted = admit(Q, gradient, weights, C, order, k, entering, True, signed, passive)
+        if admitted < 0:
+            k = -1 - admitted
+            continue
+        k = descend(Q, gradient, weights, C, order, admitted, signed, passive)
         if passive[entering]:
             blocked[:] = False
     return k
