@@ -234,6 +234,20 @@ def test_fcmp_notices_that_the_arithmetic_is_exhausted():
     assert ended >= 48
 
 
+def test_an_ill_conditioned_refit_never_makes_f_rise():
+    """Atoms at angles down to 1e-7 to one line, of either sign: slow or stuck, but descending."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        D = rng.standard_normal((8, 1)) + 10.0 ** rng.uniform(-7, -4) * rng.standard_normal((8, 11))
+        D *= rng.choice([-1.0, 1.0], 11)
+        y = rng.standard_normal(8)
+        for variant in (0, 1):
+            cone = Cone(Dictionary(D))
+            result = minimize(LeastSquares(y), cone, FCMP(variant=variant), max_iter=100)
+            assert result.status is not Status.RISING
+            assert (np.diff(result.trace["value"]) <= 1e-12 * (y @ y)).all()
+
+
 def test_functions_that_fall_without_end():
     linear = FunctionObjective(lambda x: (-float(x.sum()), -np.ones(3)), 3)
     for algorithm in (FCMP(variant=1), PWMP(AdaptiveStep()), PWMP(ExactStep())):

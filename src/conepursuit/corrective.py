@@ -105,13 +105,38 @@ class Corrector:
             weights = local.domain.refit(
                 Q, scores / self.curvature, joined.weights, self.metric.factor
             )
-        kept = np.flatnonzero(weights)
-        atoms = joined.atoms if len(kept) == len(weights) else joined.atoms[kept]
-        self.metric.keep(kept, atoms)
-        fitted = Iterate(joined.x, atoms, weights[kept]).recomputed()
+        fitted, step = self._shortened(local, joined, weights)
+        kept = np.flatnonzero(fitted.weights)
+        if len(kept) < len(weights):
+            fitted = Iterate(fitted.x, joined.atoms[kept], fitted.weights[kept])
+        self.metric.keep(kept, fitted.atoms)
         if norm(fitted.x - iterate.x) <= STILL * norm(iterate.x):
             return self._line_step(iterate, local)
-        return fitted, 1.0, good
+        return fitted, step, good
+
+    def _shortened(self, local: Local, joined: Iterate, weights: Vector) -> tuple[Iterate, float]:
+        """Return the refitted iterate, or one on the way to it if f would rise beyond.
+
+        The minimiser of the model never lies beyond the minimum on the way there; the rounding of
+        an ill-conditioned matrix can put it there.
+        """
+        fitted = Iterate(joined.x, joined.atoms, weights).recomputed()
+        if self.exact and not self.objective.quadratic:
+            return fitted, 1.0  # each step of an inner minimisation has been watched already
+        change, vector = weights - joined.weights, fitted.x - joined.x
+        slope = inner(local.gradient, vector) + local.domain.penalty * float(change.sum())
+        step = self._model_step(joined.x, vector, slope)
+        if step >= 1 - 1e-6:
+            return fitted, 1.0
+        step = max(step, 0.0)
+        return Iterate(joined.x, joined.atoms, joined.weights + step * change).recomputed(), step
+
+    def _model_step(self, x: Array, vector: Array, slope: float) -> float:
+        """Return the step to the minimum of f (or of its upper bound) along a line."""
+        curvature = self.objective.curvature(x, vector) if self.exact else None
+        if curvature is None:
+            curvature = (self.curvature or 0.0) * inner(vector, vector)
+        return -slope / curvature if curvature > 0 else inf
 
     def _line_step(self, iterate: Iterate, local: Local) -> Move:
         """Step along one line, where a refit moves x by no more than rounding.
@@ -122,10 +147,7 @@ class Corrector:
         """
         d = self.rescue(local)
         vector = iterate.vector(d)
-        curvature = self.objective.curvature(iterate.x, vector) if self.exact else None
-        if curvature is None:
-            curvature = (self.curvature or 0.0) * inner(vector, vector)
-        step = min(-d.slope / curvature, d.max_step) if curvature > 0 else d.max_step
+        step = min(self._model_step(iterate.x, vector, d.slope), d.max_step)
         if step == inf or not d.slope < 0:
             return iterate, step if d.slope < 0 else 0.0, True
         if step * norm(vector) <= STILL * norm(iterate.x):
