@@ -245,7 +245,8 @@ def test_an_ill_conditioned_refit_never_makes_f_rise():
             cone = Cone(Dictionary(D))
             result = minimize(LeastSquares(y), cone, FCMP(variant=variant), max_iter=100)
             assert result.status is not Status.RISING
-            assert (np.diff(result.trace["value"]) <= 1e-12 * (y @ y)).all()
+            # weights of 1e7 that cancel leave 1e-9 of x to rounding
+            assert (np.diff(result.trace["value"]) <= 1e-8 * (y @ y)).all()
 
 
 def test_functions_that_fall_without_end():

@@ -150,6 +150,8 @@ class Corrector:
         step = min(self._model_step(iterate.x, vector, d.slope), d.max_step)
         if step == inf or not d.slope < 0:
             return iterate, step if d.slope < 0 else 0.0, True
+        if self.exact and not self.objective.quadratic:
+            step, _ = shortened(self.objective, iterate.x, vector, d, step)
         if step * norm(vector) <= STILL * norm(iterate.x):
             return iterate, 0.0, True
         clipped = d.away is not None and step >= d.max_step

@@ -23,6 +23,9 @@ Stepper: TypeAlias = Callable[[Array, Array, Direction], float]
 EXPANSIONS = 150
 """Tenfold longer steps tried before a line counts as one without a minimum."""
 
+HUGE = 1e100
+"""Slopes above this are no rounding, and their squares may overflow."""
+
 LEVEL = 1e-14
 """Slopes below this times ||g|| ||d|| are rounding."""
 
@@ -163,9 +166,10 @@ def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -
     if not isfinite(value):
         return inf
     slope = inner(gradient, vector) + charge
-    if 0 < slope <= LEVEL * norm(gradient) * norm(vector):
-        return 0.0
-    return slope if isfinite(slope) else inf
+    if not isfinite(slope):
+        return inf
+    level = 0 < slope < HUGE and slope <= LEVEL * norm(gradient) * norm(vector)
+    return 0.0 if level else slope
 
 
 def shortened(
