@@ -21,7 +21,7 @@ from conepursuit.arrays import Array, norm
 from conepursuit.atoms import Dictionary
 from conepursuit.domains import Cone, Domain, Hull
 from conepursuit.objectives import LeastSquares
-from conepursuit.plotting import COLOURS, LINES
+from conepursuit.plotting import COLOURS
 from conepursuit.solve import minimize
 from conepursuit.steps import CurvatureStep
 
@@ -149,20 +149,32 @@ def table(outcomes: Mapping[str, Outcome]) -> Any:
     return out
 
 
+FAMILIES = {"FCMP": 0, "PWMP": 1, "pairwise": 1, "AMP": 2, "away": 2, "NNMP": 3, "Frank": 3}
+"""Related algorithms share a colour; they are told apart by the line."""
+
+
+def _style(name: str) -> dict[str, Any]:
+    """Return how a curve is drawn; those that lie on a solid one are black."""
+    family = next(index for prefix, index in FAMILIES.items() if name.startswith(prefix))
+    if name.endswith(("affine inv.", "variant 0")):
+        line, width = "--", 1.6
+    elif name.endswith(("FW", "Wolfe")):
+        line, width = ":", 1.6
+    else:
+        line, width = "-", 3.2
+    coincides = (line, family) in {("--", 0), ("--", 2), (":", 1), (":", 3)}
+    shade = "black" if coincides else COLOURS[family]
+    return {"color": shade, "linestyle": line, "linewidth": width}
+
+
 def figure(outcomes: Mapping[str, Outcome], path: Path) -> None:
     """Draw mean suboptimality against iteration."""
     from matplotlib import pyplot
 
     fig, ax = pyplot.subplots(figsize=(7.6, 4.6), layout="constrained")
-    for i, (name, outcome) in enumerate(outcomes.items()):
+    for name, outcome in outcomes.items():
         mean = outcome.suboptimality.mean(axis=0)
-        ax.plot(
-            np.where(mean > ROUNDING * mean[0], mean, np.nan),
-            label=name,
-            color=COLOURS[i % len(COLOURS)],
-            linestyle=LINES[i // len(COLOURS)],
-            linewidth=3.4 - 0.2 * i,  # so that curves that coincide are both seen
-        )
+        ax.plot(np.where(mean > ROUNDING * mean[0], mean, np.nan), label=name, **_style(name))
     ax.set(yscale="log", xlabel="iteration t", ylabel="mean suboptimality f(x$_t$) − f*")
     ax.grid(True, color="0.9")
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
