@@ -21,12 +21,14 @@ from conepursuit import (
     FunctionObjective,
     Hull,
     LeastSquares,
+    Objective,
     OpenLoopStep,
     Status,
     UnitVectors,
     iterates,
     minimize,
 )
+from conepursuit.testing import check_objective
 from problems import ALGORITHMS, CONIC, PROBLEMS, random_problem
 
 SLOW = (NNMP, FW)  # sublinear
@@ -249,3 +251,44 @@ def test_adaptive_step_solves_logistic_regression_without_a_smoothness_constant(
         result = minimize(f, Cone(UnitVectors(20)), algorithm, tol=1e-10, max_iter=5000)
         assert result.status in (Status.CONVERGED, Status.STALLED)
         assert abs(result.value - reference.fun) <= 1e-8 * (f0 - reference.fun)
+
+
+class Softplus(Objective):
+    """sum log(1 + exp(-s z)) + 0.01/2 ||z||^2, with its Hessian; it counts its evaluations."""
+
+    def __init__(self, signs, hessian):
+        self.signs, self.shape, self.hessian, self.calls = signs, signs.shape, hessian, 0
+
+    def value_and_gradient(self, x):
+        self.calls += 1
+        z = self.signs * x
+        value = float(np.logaddexp(0, -z).sum()) + 0.005 * float(x @ x)
+        return value, -self.signs / (1 + np.exp(z)) + 0.01 * x
+
+    def hessian_product(self, x, d):
+        p = 1 / (1 + np.exp(-self.signs * x))
+        return (p * (1 - p) + 0.01) * d if self.hessian else None
+
+
+@pytest.mark.parametrize("kind", ["cone", "penalty", "hull"])
+def test_fcmp_refits_by_newton_steps_where_there_is_a_hessian(kind):
+    rng = np.random.default_rng(8)
+    X = rng.random((80, 12)) - 0.3
+    signs = np.sign(X @ (rng.random(12) < 0.4) + 0.5 * rng.standard_normal(80))
+    atoms = Dictionary(X)
+    domain = {
+        "cone": Cone(atoms),
+        "penalty": Cone(atoms, penalty=0.5),
+        "hull": Hull(atoms, radius=2.0),
+    }[kind]
+    check_objective(Softplus(signs, True))
+    newton, spectral = Softplus(signs, True), Softplus(signs, False)
+    one = minimize(newton, domain, FCMP(variant=1), tol=1e-9)
+    two = minimize(spectral, domain, FCMP(variant=1), tol=1e-9)
+    line = minimize(Softplus(signs, True), domain, PWMP(AdaptiveStep()), tol=1e-7, max_iter=20000)
+    possible = one.trace["value"][0] - one.value
+    assert one.status is two.status is Status.CONVERGED
+    assert abs(one.value - two.value) <= 1e-8 * possible
+    assert one.value <= line.value + 1e-8 * possible
+    assert line.value <= one.value + 1e-5 * possible
+    assert newton.calls <= spectral.calls

@@ -185,7 +185,7 @@ RITZ = 1e-6
 """Accuracy asked of an extreme Ritz value, which lies inside the spectrum by about that much."""
 
 
-def _dense(matrix: Any) -> Array:
+def dense(matrix: Any) -> Array:
     """Return a matrix of any kind as an array."""
     if isinstance(matrix, np.ndarray):
         return matrix.astype(np.float64, copy=False)
@@ -210,7 +210,7 @@ def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
         if largest == 0:
             return 0.0, 0.0
     if isinstance(matrix, np.ndarray) or n <= SMALL:
-        values = eigvalsh(_dense(matrix))
+        values = eigvalsh(dense(matrix))
         return float(values[0]), float(values[-1])
     start = np.random.default_rng(0).standard_normal(n)
     high = float(eigsh(matrix, 1, which="LA", v0=start, tol=RITZ, return_eigenvectors=False)[0])
@@ -224,7 +224,7 @@ def singular_bounds(matrix: Any) -> tuple[float, float]:
     The lower bound is 0 for wide matrices, and for large ones that are not arrays.
     """
     if isinstance(matrix, np.ndarray) or min(matrix.shape) <= SMALL:
-        values = svdvals(_dense(matrix))
+        values = svdvals(dense(matrix))
         tall = matrix.shape[0] >= matrix.shape[1]
         return (float(values[-1]) if tall else 0.0), float(values[0])
     start = np.random.default_rng(0).standard_normal(min(matrix.shape))

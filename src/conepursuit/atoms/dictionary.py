@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.vectors import Pass, Vectors, checked_index
-from conepursuit.linear import as_matrix, column, rmatvec
+from conepursuit.linear import as_matrix, column, dense, rmatvec
 
 NOISE = 1e-14
 """Scores below this times ||g|| ||a|| are rounding."""
@@ -195,12 +195,7 @@ class Dictionary(AtomSet):
     @cached_property
     def dense(self) -> Array:
         """The matrix as an array, made when a linear programme needs it."""
-        if isinstance(self.matrix, np.ndarray):
-            return self.matrix
-        if sparse.issparse(self.matrix):
-            dense: Array = self.matrix.toarray()
-            return dense
-        return np.stack([column(self.matrix, j) for j in range(self.n_atoms)], axis=1)
+        return dense(self.matrix)
 
 
 def gauge(matrix: Array, x: Array) -> float:
