@@ -1,4 +1,4 @@
-"""Where the paper is wrong or silent: one test for each of A1-A15 and C1-C7 of the errata."""
+"""Where the paper is wrong or silent: one test for each of A1-A15 and C1-C7 of docs/errata.md."""
 
 from itertools import pairwise
 
