@@ -78,6 +78,16 @@ def test_bounded_satisfies_its_optimality_conditions(n):
     assert active > 0
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_bounded_leaves_the_face_in_any_units(unit):
+    """From the face of full radius to the origin, where no atom is passive on the way."""
+    scores, weights = unit * np.array([5.0, 7.0]), unit * np.array([0.5, 0.5])
+    np.testing.assert_allclose(bounded(np.eye(2), scores, weights, Factor(), unit), 0.0)
+    scores = unit * np.array([0.2, 0.1])
+    found = bounded(np.eye(2), scores, weights, Factor(), unit)
+    np.testing.assert_allclose(found, unit * np.array([0.3, 0.4]), rtol=1e-12)
+
+
 def test_the_factor_is_updated_not_wrong():
     rng = np.random.default_rng(1)
     B = rng.standard_normal((12, 8))

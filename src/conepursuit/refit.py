@@ -119,8 +119,10 @@ def _on_face(
             break
         low, high = (multiplier, high) if excess > 0 else (low, multiplier)
         fall = float(own.solve(np.ones(len(v))).sum())
-        # Without passive atoms the sum is zero until the multiplier is low enough for one.
-        target = multiplier + excess / fall if fall > 0 else multiplier - float(gradient.min()) - 1
+        if fall > 0:
+            target = multiplier + excess / fall
+        else:  # the sum is zero until the multiplier is low enough for one atom
+            target = multiplier - float(gradient.min()) - raised * radius
         if not low < target < high:
             target = 0.5 * (low + high)
         v, gradient = _solve(Q, gradient + (target - multiplier), v, own, signed=False)
