@@ -177,7 +177,7 @@ class Local:
 
     @cached_property
     def settled(self) -> tuple[Atoms, bool]:
-        """Z with its ties settled, and whether it descends by more than rounding.
+        """The atom z with its ties settled, and whether it descends by more than rounding.
 
         Where active atoms score as low as the oracle's answer, up to rounding, the one of largest
         weight takes its place.

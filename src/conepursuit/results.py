@@ -233,6 +233,12 @@ def certify(
     """
     check_fit(objective, domain)
     iterate, inside = point_to_certify(objective, domain, point, x, weights)
+    _, certificate = audited(objective, domain, iterate)
+    return certificate if inside else replace(certificate, method="estimate")
+
+
+def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[float, Certificate]:
+    """Return f(x), with the penalty, and the certificate of an iterate, computed afresh."""
     value, gradient = objective.value_and_gradient(iterate.x)
     certificate = certifier(objective, domain)(Local(domain, iterate, gradient), value)
-    return certificate if inside else replace(certificate, method="estimate")
+    return value + domain.penalty * iterate.size, certificate

@@ -14,13 +14,13 @@ from conepursuit.domains import Domain
 from conepursuit.iterate import Iterate, Local
 from conepursuit.objectives.base import Objective
 from conepursuit.points import as_iterate, check_fit
-from conepursuit.results import Result, State, Status, Trace
+from conepursuit.results import Result, State, Status, Trace, audited
 
 Callback: TypeAlias = Callable[[State], bool | None]
 """Called with every state; True stops the run. A method `close` is called when the run ends."""
 
 RISE = 1e-9
-"""Share of the decrease so far by which f may seem to rise through rounding."""
+"""Share of f and of its decrease by which f may seem to rise through rounding."""
 
 
 def iterates(
@@ -37,8 +37,8 @@ def iterates(
     algorithm : Algorithm
         How.
     start : Result, Iterate or array_like, optional
-        Where to start: a result, its iterate, or the weights of all columns of a Dictionary.
-        The origin by default.
+        Where to start: a result, its iterate, or the weights of all atoms of a finite set, such as
+        the columns of a Dictionary. The origin by default.
 
     Returns
     -------
@@ -113,11 +113,8 @@ def _nowhere_to_go(state: State, domain: Domain) -> Status:
     if domain.atoms.accuracy is None:
         return Status.STALLED
     rounding = 1e-12 * (abs(state.value) + abs(state.decrease))
-    return (
-        Status.STATIONARY
-        if state.within(1e-8) or (state.certificate.gap <= rounding)
-        else Status.STALLED
-    )
+    level = state.within(1e-8) or state.certificate.gap <= rounding
+    return Status.STATIONARY if level else Status.STALLED
 
 
 def minimize(
@@ -185,16 +182,8 @@ def minimize(
     if state is None:
         raise KeyboardInterrupt  # before there was anything to return
     iterate = state.iterate.recomputed()
-    value, gradient = objective.value_and_gradient(iterate.x)
-    certificate = certifier(objective, domain)(Local(domain, iterate, gradient), value)
-    return Result(
-        iterate,
-        value + domain.penalty * iterate.size,
-        certificate,
-        status,
-        watch.n_iter,
-        watch.trace,
-    )
+    value, certificate = audited(objective, domain, iterate)
+    return Result(iterate, value, certificate, status, watch.n_iter, watch.trace)
 
 
 class _Watch:
