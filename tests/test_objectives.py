@@ -66,7 +66,7 @@ def test_duality_gap_of_least_squares_is_the_best_over_all_scales():
         for largest in (np.inf, 1.0, 0.3):
             scales = np.linspace(0, min(largest, 10), 4001)
             values = [value + f.conjugate(s * (gradient + shift * t)) for s in scales]
-            gap = f.duality_gap(x, value, gradient, t, shift, largest)
+            gap = f.duality_gap(x, value, gradient, shift * t, largest)
             assert gap <= min(values) + 1e-12 * value
             if largest < np.inf or np.argmin(values) < 4000:
                 assert gap == pytest.approx(min(values), abs=1e-4 * value)
@@ -77,9 +77,9 @@ def test_the_generic_duality_gap_is_a_bound_too():
     same = FunctionObjective(f.value_and_gradient, 5, smoothness=1.0, conjugate=f.conjugate)
     x, t = rng.random(5), np.ones(5)
     value, gradient = f.value_and_gradient(x)
-    best = f.duality_gap(x, value, gradient, t, 0.3, np.inf)
-    assert same.duality_gap(x, value, gradient, t, 0.3, np.inf) >= best
-    assert Composed(f, np.eye(5)).duality_gap(x, value, gradient, t, 0.3, 1.0) is None
+    best = f.duality_gap(x, value, gradient, 0.3 * t, np.inf)
+    assert same.duality_gap(x, value, gradient, 0.3 * t, np.inf) >= best
+    assert Composed(f, np.eye(5)).duality_gap(x, value, gradient, 0.3 * t, 1.0) is None
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         if penalty and least < 0:
             duals.append((0.0, penalty / -least))
         for c, largest in duals:
-            dual = objective.duality_gap(x, value, gradient, t, c, largest)
+            tilt = c * t if c and t is not None else None
+            dual = objective.duality_gap(x, value, gradient, tilt, largest)
             if dual is not None:
                 bounds.append((dual + penalty * local.iterate.size, "dual"))
         gap, method = min(bounds)

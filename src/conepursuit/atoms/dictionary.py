@@ -45,9 +45,7 @@ class Dictionary(AtomSet):
         d, self.n_atoms = (int(n) for n in self.matrix.shape)
         self.shape = (d,)
         self._given = (
-            None
-            if functional is None
-            else self._scaled(as_real_array(functional, "functional"), "functional")
+            None if functional is None else self._scaled(as_real_array(functional, "functional"))
         )
 
     def __repr__(self) -> str:
@@ -143,15 +141,15 @@ class Dictionary(AtomSet):
     @cached_property
     def _ones(self) -> Array | None:
         try:
-            return self._scaled(np.ones(self.shape), "functional")
+            return self._scaled(np.ones(self.shape))
         except ValueError:
             return None
 
-    def _scaled(self, functional: Array, name: str) -> Array:
+    def _scaled(self, functional: Array) -> Array:
         """Scale t so that <t, a> >= ||a|| on every column, or 1 where norms are not known."""
         if functional.shape != self.shape:
             raise ValueError(
-                f"{name} must have shape {self.shape}, one entry per row of the "
+                f"functional must have shape {self.shape}, one entry per row of the "
                 f"dictionary; got {functional.shape}."
             )
         values = self.scores(functional)
@@ -160,7 +158,7 @@ class Dictionary(AtomSet):
         least = float(values.min(initial=inf))
         if not least > 0:
             raise ValueError(
-                f"{name} must have a positive inner product with every atom; the "
+                "functional must have a positive inner product with every atom; the "
                 f"least is {least:.3g}. See Dictionary.find_functional."
             )
         return functional / (least if least < inf else 1.0)
@@ -187,7 +185,7 @@ class Dictionary(AtomSet):
         )
         if not answer.success:
             return None
-        return self._scaled(answer.x[:d] - answer.x[d:], "functional")
+        return self._scaled(answer.x[:d] - answer.x[d:])
 
     def gauge(self, x: Array) -> float:
         return gauge(self.dense, x)

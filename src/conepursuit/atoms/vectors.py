@@ -164,7 +164,27 @@ def as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(n) for n in full)
 
 
-class UnitVectors(AtomSet):
+class _NonnegativeUnits(AtomSet):
+    """What the sets of non-negative unit vectors have in common."""
+
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
+        self.shape = as_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape})"
+
+    def empty(self) -> Vectors:
+        return Vectors.empty(self.shape)
+
+    @property
+    def radius(self) -> float:
+        return 1.0
+
+    def positive_functional(self) -> Array:
+        return np.ones(self.shape)  # the sum of a non-negative unit vector is at least its norm
+
+
+class UnitVectors(_NonnegativeUnits):
     """The unit vectors e_1, ..., e_n; their cone is the non-negative orthant.
 
     Parameters
@@ -174,11 +194,8 @@ class UnitVectors(AtomSet):
     """
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
-        self.shape = as_shape(shape)
+        super().__init__(shape)
         self.n_atoms = int(np.prod(self.shape))
-
-    def __repr__(self) -> str:
-        return f"UnitVectors({self.shape})"
 
     def atom(self, key: Any) -> Vectors:
         index = checked_index(key, self.n_atoms, self)
@@ -193,21 +210,11 @@ class UnitVectors(AtomSet):
         scores = gradient.reshape(-1)
         return self.atom(int(np.abs(scores).argmax())).answering(Pass(scores))
 
-    def empty(self) -> Vectors:
-        return Vectors.empty(self.shape)
-
-    @property
-    def radius(self) -> float:
-        return 1.0
-
-    def positive_functional(self) -> Array:
-        return np.ones(self.shape)
-
     def gauge(self, x: Array) -> float:
         return float(x.sum()) if (x >= 0).all() else inf
 
 
-class NonnegativeSphere(AtomSet):
+class NonnegativeSphere(_NonnegativeUnits):
     """The unit vectors of the non-negative orthant, {a : a >= 0, ||a|| = 1}.
 
     Parameters
@@ -220,12 +227,6 @@ class NonnegativeSphere(AtomSet):
     The oracle is the normalised positive part of -g. Where g >= 0 no atom descends, and the least
     bad one is a coordinate vector.
     """
-
-    def __init__(self, shape: int | tuple[int, ...]) -> None:
-        self.shape = as_shape(shape)
-
-    def __repr__(self) -> str:
-        return f"NonnegativeSphere({self.shape})"
 
     def atom(self, key: Any) -> None:
         checked_fingerprint(key, self)
@@ -240,16 +241,6 @@ class NonnegativeSphere(AtomSet):
         else:
             row[scores.argmin()] = 1.0
         return Vectors.single(self.shape, fingerprint(row), row)
-
-    def empty(self) -> Vectors:
-        return Vectors.empty(self.shape)
-
-    @property
-    def radius(self) -> float:
-        return 1.0
-
-    def positive_functional(self) -> Array:
-        return np.ones(self.shape)  # the sum of a non-negative unit vector is at least its norm
 
     def gauge(self, x: Array) -> float:
         return norm(x) if (x >= 0).all() else inf

@@ -76,19 +76,13 @@ class Objective(ABC):
         return None
 
     def duality_gap(
-        self,
-        x: Array,
-        value: float,
-        gradient: Array,
-        functional: Array | None,
-        shift: float,
-        largest: float,
+        self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
     ) -> float | None:
-        """Return the least f(x) + f*(s q), q = gradient + shift * functional, 0 <= s <= largest.
+        """Return the least f(x) + f*(s q) over 0 <= s <= largest, q = gradient + tilt.
 
         Any s gives a bound; the default tries s = 1, the best one at a minimiser, and s = 0.
         """
-        q = gradient if functional is None else gradient + shift * functional
+        q = gradient if tilt is None else gradient + tilt
         bounds = [self.conjugate(min(1.0, largest) * q), self.conjugate(0.0 * q)]
         known = [b for b in bounds if b is not None]
         return value + min(known) if known else None

@@ -56,25 +56,12 @@ class LeastSquares(Objective):
         return norm(self.y)  # x* is a projection of y, and 0 is in the cone
 
     def duality_gap(
-        self,
-        x: Array,
-        value: float,
-        gradient: Array,
-        functional: Array | None,
-        shift: float,
-        largest: float,
+        self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
     ) -> float:
         gx, gg = inner(gradient, x), 2.0 * value
-        if functional is None or shift == 0.0:
+        if tilt is None:
             return least_gap(gx, gg, 0.0, 0.0, 0.0, largest)
-        return least_gap(
-            gx,
-            gg,
-            shift * inner(functional, x),
-            shift * inner(functional, gradient),
-            shift**2 * inner(functional, functional),
-            largest,
-        )
+        return least_gap(gx, gg, inner(tilt, x), inner(tilt, gradient), inner(tilt, tilt), largest)
 
 
 class Quadratic(Objective):
@@ -138,27 +125,15 @@ class Quadratic(Objective):
         return 0.5 * self._inflation * inner(u + self.c, cho_solve(self._factor, u + self.c))
 
     def duality_gap(
-        self,
-        x: Array,
-        value: float,
-        gradient: Array,
-        functional: Array | None,
-        shift: float,
-        largest: float,
+        self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
     ) -> float | None:
         if self._factor is None:
             return None
-        t = np.zeros_like(gradient) if functional is None else shift * functional
+        t = np.zeros_like(gradient) if tilt is None else tilt
         solved = cho_solve(self._factor, np.stack([gradient, t], axis=1))
-        return least_gap(
-            inner(gradient, x),
-            inner(gradient, solved[:, 0]),
-            inner(t, x),
-            inner(t, solved[:, 0]),
-            inner(t, solved[:, 1]),
-            largest,
-            self._inflation,
-        )
+        gg, gt, tt = (inner(gradient, solved[:, 0]), inner(t, solved[:, 0]), inner(t, solved[:, 1]))
+        gx, tx = inner(gradient, x), inner(t, x)
+        return least_gap(gx, gg, tx, gt, tt, largest, self._inflation)
 
 
 def least_gap(
