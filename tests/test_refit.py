@@ -8,7 +8,8 @@ from scipy.optimize import nnls
 
 from conepursuit import FCMP, OMP, Cone, Dictionary, Hull, LeastSquares, Span, minimize
 from conepursuit.corrective import Metric
-from conepursuit.kernels.active_set import append, remove
+from conepursuit.kernels.active_set import DEPENDENT
+from conepursuit.kernels.factor import append, remove, rotate
 from conepursuit.refit import Factor, bounded, free, nonnegative
 from problems import brute_force_nnls
 
@@ -91,29 +92,36 @@ def test_bounded_leaves_the_face_in_any_units(unit):
 def test_the_factor_is_updated_not_wrong():
     rng = np.random.default_rng(1)
     B = rng.standard_normal((12, 8))
-    Q = B.T @ B
+    Q, c = B.T @ B, rng.standard_normal(8)
     C, order, k = np.zeros((9, 9)), np.zeros(9, dtype=np.intp), 0
+    y, cosines, sines = np.zeros(9), np.zeros(9), np.zeros(9)
     for step in range(300):
         outside = [j for j in range(8) if j not in order[:k]]
         if k and (not outside or rng.random() < 0.45):
-            remove(C, order, k, int(rng.integers(k)))
+            place = int(rng.integers(k))
+            remove(C, order, k, place, cosines, sines)
+            rotate(y, k, place, cosines, sines)
             k -= 1
         else:
-            assert append(C, order, k, Q, int(rng.choice(outside)))
+            atom = int(rng.choice(outside))
+            assert append(C, order, k, Q[atom], atom, DEPENDENT)
+            y[k] = (c[atom] - C[k, :k] @ y[:k]) * C[k, k]
             k += 1
         chosen = order[:k]
         assert len(set(chosen)) == k
         L = np.tril(C[:k, :k])
+        L[np.diag_indices(k)] = 1 / L.diagonal()
         np.testing.assert_allclose(L @ L.T, Q[np.ix_(chosen, chosen)], atol=1e-9, err_msg=str(step))
+        np.testing.assert_allclose(L @ y[:k], c[chosen], atol=1e-9, err_msg=str(step))
 
 
 def test_append_refuses_a_dependent_atom():
     D = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]])
     Q = D.T @ D
     C, order = np.zeros((4, 4)), np.zeros(4, dtype=np.intp)
-    assert append(C, order, 0, Q, 0)
-    assert not append(C, order, 1, Q, 1)
-    assert append(C, order, 1, Q, 2)
+    assert append(C, order, 0, Q[0], 0, DEPENDENT)
+    assert not append(C, order, 1, Q[1], 1, DEPENDENT)
+    assert append(C, order, 1, Q[2], 2, DEPENDENT)
 
 
 def test_gram_and_factor_are_kept_through_a_run():

@@ -37,7 +37,9 @@ from conepursuit.atoms import (
 from conepursuit.callbacks import ProgressBar
 from conepursuit.certificates import Certificate
 from conepursuit.domains import Cone, Domain, Hull, Span
+from conepursuit.fits import NNLSResult
 from conepursuit.iterate import Direction, Iterate, Local
+from conepursuit.nnls import certify_nnls, nnls, nnls_gram
 from conepursuit.objectives import (
     Composed,
     FunctionObjective,
@@ -45,6 +47,7 @@ from conepursuit.objectives import (
     Objective,
     Quadratic,
 )
+from conepursuit.path import NNLSPath, nnls_path
 from conepursuit.plotting import plot_convergence
 from conepursuit.results import Result, State, Status, Trace, certify
 from conepursuit.solve import iterates, minimize
@@ -89,6 +92,8 @@ __all__ = [
     "LeastSquares",
     "LineAlgorithm",
     "Local",
+    "NNLSPath",
+    "NNLSResult",
     "NonnegativeSphere",
     "Objective",
     "OpenLoopStep",
@@ -106,7 +111,11 @@ __all__ = [
     "UnitVectors",
     "Vectors",
     "certify",
+    "certify_nnls",
     "iterates",
     "minimize",
+    "nnls",
+    "nnls_gram",
+    "nnls_path",
     "plot_convergence",
 ]

@@ -1,7 +1,9 @@
-"""Callbacks for `minimize`; nothing in the core prints."""
+"""What shows how far a run is; nothing in the core prints unasked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf, log
 from typing import Any
 
@@ -28,10 +30,7 @@ class ProgressBar:
     """
 
     def __init__(self, tol: float = 1e-8, console: Any = None) -> None:
-        try:
-            from rich import progress
-        except ImportError:
-            raise ImportError('ProgressBar needs rich: pip install "conepursuit[cli]".') from None
+        progress = rich_progress()
         self.tol, self._start, self._share = tol, inf, 0.0
         self._progress = progress.Progress(
             progress.BarColumn(),
@@ -68,3 +67,27 @@ class ProgressBar:
         if self._task is not None:
             self._progress.stop()
             self._task = None
+
+
+def rich_progress() -> Any:
+    """Return rich.progress, or say how to get it."""
+    try:
+        from rich import progress
+    except ImportError:
+        raise ImportError('progress bars need rich: pip install "conepursuit[cli]".') from None
+    return progress
+
+
+@contextmanager
+def batch_progress(total: int, console: Any = None) -> Iterator[Callable[[int], None]]:
+    """Show a bar over many targets; yields a function that takes how many more are done."""
+    progress = rich_progress()
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("targets"),
+        progress.TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with progress.Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task, done)

@@ -60,7 +60,7 @@ class Factor:
 
     def solve(self, right: Vector) -> Vector:
         """Return the solution of Q v = right on the atoms of the factor, zero on the others."""
-        from conepursuit.kernels.active_set import backward_solve, forward_solve
+        from conepursuit.kernels.factor import backward_solve, forward_solve
 
         chosen = self.order[: self.count]
         part = right[chosen]
@@ -135,7 +135,8 @@ def _solve(
     Q: Array, scores: Vector, weights: Vector, factor: Factor, *, signed: bool
 ) -> tuple[Vector, Vector]:
     """Run the kernel on copies; return the weights and the gradient of the model there."""
-    from conepursuit.kernels.active_set import EPS, solve
+    from conepursuit.kernels.active_set import solve
+    from conepursuit.kernels.factor import EPS
 
     n = len(weights)
     factor.reserve(n)

@@ -26,6 +26,7 @@ class Status(Enum):
     STALLED = "no step makes progress: the limit of the arithmetic, or of the oracle, is reached"
     MAX_ITER = "max_iter iterations were made; raise it, or start= from this result's iterate"
     MAX_TIME = "max_time seconds have passed; raise it, or start= from this result's iterate"
+    MAX_ATOMS = "max_atoms atoms have weight; raise it for a closer fit"
     STOPPED = "the callback returned True"
     INTERRUPTED = "interrupted from the keyboard; this is the best iterate so far"
     RISING = (

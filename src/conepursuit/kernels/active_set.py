@@ -1,8 +1,4 @@
-"""Active-set solution of small quadratic programmes on an updated Cholesky factor.
-
-The lower factor C of Q on the passive atoms is kept row by row, so that every inner loop runs over
-contiguous memory. Adding and removing an atom costs O(k^2).
-"""
+"""Active-set solution of small quadratic programmes on an updated Cholesky factor."""
 
 from __future__ import annotations
 
@@ -10,78 +6,22 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.factor import EPS, append, backward_solve, forward_solve, remove
 
-EPS = float(np.finfo(np.float64).eps)
 DEPENDENT = 32 * EPS
 """Squared sine of the angle to the passive atoms below which an atom is a combination of them."""
 
 
 @njit(cache=True, nogil=True)
-def forward_solve(C: Array, k: int, y: Vector) -> None:
-    """Overwrite y with the solution of C y' = y."""
-    for i in range(k):
-        total = y[i]
-        for j in range(i):
-            total -= C[i, j] * y[j]
-        y[i] = total / C[i, i]
-
-
-@njit(cache=True, nogil=True)
-def backward_solve(C: Array, k: int, y: Vector) -> None:
-    """Overwrite y with the solution of C' y' = y."""
-    for i in range(k - 1, -1, -1):
-        y[i] /= C[i, i]
-        for j in range(i):
-            y[j] -= y[i] * C[i, j]
-
-
-@njit(cache=True, nogil=True)
-def append(C: Array, order: Array, k: int, Q: Array, atom: int) -> bool:
-    """Add an atom to the factor as row k; False if it depends on those there, and C is as before.
-
-    The first k entries of row k then hold the solution of C y = Q[order, atom].
-    """
-    row = C[k]
-    for i in range(k):
-        row[i] = Q[atom, order[i]]
-    forward_solve(C, k, row)
-    pivot = Q[atom, atom]
-    for i in range(k):
-        pivot -= row[i] * row[i]
-    if not pivot > DEPENDENT * (k + 1) * Q[atom, atom]:
-        return False
-    row[k] = np.sqrt(pivot)
-    order[k] = atom
-    return True
-
-
-@njit(cache=True, nogil=True)
-def remove(C: Array, order: Array, k: int, place: int) -> None:
-    """Delete row `place` of a factor of k rows by plane rotations."""
-    cosines, sines = np.empty(k), np.empty(k)
-    for i in range(place, k - 1):
-        order[i] = order[i + 1]
-        old, row = C[i + 1], C[i]
-        for j in range(place):
-            row[j] = old[j]
-        carried = old[place]
-        for j in range(place, i):
-            row[j] = cosines[j] * carried + sines[j] * old[j + 1]
-            carried = cosines[j] * old[j + 1] - sines[j] * carried
-        length = np.hypot(carried, old[i + 1])
-        cosines[i], sines[i] = carried / length, old[i + 1] / length
-        row[i] = length
-
-
-@njit(cache=True, nogil=True)
 def drop_empty(weights: Vector, C: Array, order: Array, k: int, passive: Array) -> int:
     """Let the passive atoms go whose weight is not positive; return how many stay."""
+    cosines, sines = np.empty(k), np.empty(k)
     for i in range(k - 1, -1, -1):
         atom = order[i]
         if weights[atom] <= 0.0:
             weights[atom] = 0.0
             passive[atom] = False
-            remove(C, order, k, i)
+            remove(C, order, k, i, cosines, sines)
             k -= 1
     return k
 
@@ -166,7 +106,7 @@ def admit(
     without has no end to its move: both stay out.
     """
     delta, sign = np.empty(len(weights)), 1.0 if entering else -1.0
-    while not append(C, order, k, Q, atom):
+    while not append(C, order, k, Q[atom], atom, DEPENDENT * (k + 1)):
         for i in range(k):
             delta[i] = -sign * C[k, i]
         backward_solve(C, k, delta)

@@ -1,0 +1,136 @@
+"""Non-negative least squares of many targets on one dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from os import cpu_count
+from typing import Any, TypeVar
+
+import numpy as np
+
+from conepursuit.arrays import Array
+from conepursuit.callbacks import batch_progress
+from conepursuit.fits import LARGEST, LEAST, STATUSES, NNLSResult, inverted
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK = 256
+"""Targets that a thread takes at a time."""
+
+MANY = 2048
+"""Up to so many atoms the targets share one Gram matrix."""
+
+LINE = 8
+"""Numbers in a line of the cache; rows that begin with one are read at full speed."""
+
+
+class Fits:
+    """The results of many targets, a row for each, as they come."""
+
+    def __init__(self, n_targets: int, n: int) -> None:
+        self.x, self.dual = np.zeros((n_targets, n)), np.zeros((n_targets, n))
+        self.rnorm, self.gap = np.zeros(n_targets), np.zeros(n_targets)
+        self.proven = np.zeros(n_targets, dtype=bool)
+        self.code = np.zeros(n_targets, dtype=np.int64)
+        self.n_iter = np.zeros(n_targets, dtype=np.int64)
+
+    def rows(self, part: slice) -> tuple[Array, ...]:
+        """Return the rows of some targets, to be written by a kernel."""
+        columns = (
+            self.x, self.dual, self.rnorm, self.gap, self.proven, self.code, self.n_iter,
+        )  # fmt: skip
+        return tuple(column[part] for column in columns)
+
+    def put(self, i: int, fit: NNLSResult) -> None:
+        """Write the result of one target."""
+        self.x[i], self.dual[i], self.rnorm[i], self.gap[i] = fit.x, fit.dual, fit.rnorm, fit.gap
+        self.proven[i], self.code[i] = fit.proven, STATUSES.index(fit.status)
+        self.n_iter[i] = fit.n_iter
+
+    def result(self) -> NNLSResult:
+        """Return all of them."""
+        status = np.array(STATUSES, dtype=object)[self.code]
+        return NNLSResult(
+            self.x.T, self.rnorm, self.dual.T, self.gap, self.proven, status, self.n_iter
+        )
+
+
+def fit_many(
+    matrix: Any,
+    B: Array,
+    fit_alone: Callable[[int], NNLSResult],
+    limit: int,
+    max_steps: int,
+    *,
+    n_jobs: int | None,
+    progress: bool,
+    together: bool,
+) -> NNLSResult:
+    """Fit the columns of B, together if the kernels can, and alone those for which they cannot."""
+    fits = Fits(B.shape[1], matrix.shape[1])
+    kernel = None
+    if together and isinstance(matrix, np.ndarray) and matrix.shape[1] <= MANY:
+        kernel = batch_kernel(matrix, limit, max_steps)
+
+    def fit_chunk(part: slice) -> int:
+        alone: Any = range(part.start, part.stop)
+        if kernel is not None:
+            targets = np.ascontiguousarray(B[:, part].T, dtype=np.float64)
+            rows = fits.rows(part)
+            kernel(targets, *rows)
+            alone = part.start + np.flatnonzero(rows[5] < 0)
+        for i in alone:
+            fits.put(i, fit_alone(i))
+        return int(part.stop - part.start)
+
+    size = CHUNK if kernel is not None else 1
+    chunks = [slice(i, min(i + size, B.shape[1])) for i in range(0, B.shape[1], size)]
+    bar: AbstractContextManager[Callable[[int], None]]
+    bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
+    with bar as advance:
+        for done in run(fit_chunk, chunks, n_jobs):
+            advance(done)
+    return fits.result()
+
+
+def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int | None) -> Iterator[R]:
+    """Yield the results of a task on all parts, by so many threads, in their order."""
+    if n_jobs is None or n_jobs == 1:
+        yield from map(task, parts)
+        return
+    workers = n_jobs if n_jobs > 0 else max(1, (cpu_count() or 1) + 1 + n_jobs)
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(task, parts)
+
+
+def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., None] | None:
+    """Return the kernel that fits rows of targets; None if the data need scaling."""
+    from conepursuit.kernels import batch, table
+
+    m, n = matrix.shape
+    few = n <= table.WIDTH and limit >= n
+    atoms = aligned(table.WIDTH if few else n + 2 * batch.LANES - n % batch.LANES, m)
+    atoms[:n, :m] = matrix.T
+    gram = atoms @ atoms.T
+    squares = gram.diagonal()[:n]
+    if not (((squares >= LEAST) & (squares <= LARGEST)) | ~matrix.any(axis=0)).all():
+        return None
+    inverse_norms, sums = inverted(np.sqrt(squares)), atoms.sum(axis=1)
+    if few:
+        tables = table.tabulate(gram[:n, :n].copy(), inverse_norms, m)
+        return lambda targets, *out: table.fit_few(atoms, targets, gram, sums, *tables, *out)
+    gram = np.ascontiguousarray(gram[:n, :n])
+    return lambda targets, *out: batch.fit_targets(
+        atoms, targets, gram, inverse_norms, sums[:n], limit, max_steps, *out
+    )
+
+
+def aligned(rows: int, columns: int) -> Array:
+    """Return zeros whose rows begin with a line of the cache; there may be more columns."""
+    width = -(-columns // LINE) * LINE
+    memory = np.zeros(rows * width + LINE)
+    first = -(memory.ctypes.data // memory.itemsize) % LINE
+    return memory[first : first + rows * width].reshape(rows, width)

@@ -1,0 +1,106 @@
+"""A lower triangular factor C of the Gram matrix of some atoms, C C' = A'A, updated in place.
+
+It is kept row by row, so that every inner loop runs over contiguous memory, with the reciprocals of
+its pivots on the diagonal, so that solving divides by nothing. Adding and removing an atom costs
+O(k^2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from conepursuit.arrays import Array, Vector
+
+EPS = float(np.finfo(np.float64).eps)
+
+REORDERED = {"reassoc", "contract", "nsz"}
+"""What the compiler may do to a sum so that it runs in vector registers; NaN stays NaN."""
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED)
+def dot(a: Vector, b: Vector, k: int) -> float:
+    """Return the inner product of the first k entries."""
+    total = 0.0
+    for i in range(k):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def forward_solve(C: Array, k: int, y: Vector) -> None:
+    """Overwrite y with the solution of C y' = y."""
+    for i in range(k):
+        y[i] = (y[i] - dot(C[i], y, i)) * C[i, i]
+
+
+@njit(cache=True, nogil=True)
+def backward_solve(C: Array, k: int, y: Vector) -> None:
+    """Overwrite y with the solution of C' y' = y."""
+    for i in range(k - 1, -1, -1):
+        y[i] *= C[i, i]
+        for j in range(i):
+            y[j] -= y[i] * C[i, j]
+
+
+@njit(cache=True, nogil=True)
+def append(C: Array, order: Array, k: int, gram: Vector, atom: int, floor: float) -> bool:
+    """Add an atom to the factor as row k; False if it depends on those there, and C is as before.
+
+    `gram` is the row of the Gram matrix of the atom. The atom depends on the others if the squared
+    sine of its angle to them is at most `floor`. The first k entries of row k hold the solution of
+    C y = gram[order] in either case.
+    """
+    row = C[k]
+    for i in range(k):
+        row[i] = gram[order[i]]
+    forward_solve(C, k, row)
+    pivot = gram[atom] - dot(row, row, k)
+    if not pivot > floor * gram[atom]:
+        return False
+    row[k] = 1.0 / np.sqrt(pivot)
+    order[k] = atom
+    return True
+
+
+@njit(cache=True, nogil=True)
+def remove(C: Array, order: Array, k: int, place: int, cosines: Vector, sines: Vector) -> None:
+    """Delete row `place` of a factor of k rows by plane rotations.
+
+    Rotation i, for place <= i < k - 1, mixes columns i and i + 1; `rotate` does the same to
+    whatever else belongs to them.
+    """
+    for i in range(place, k - 1):
+        order[i] = order[i + 1]
+        old, row = C[i + 1], C[i]
+        for j in range(place):
+            row[j] = old[j]
+        carried = old[place]
+        for j in range(place, i):
+            row[j] = cosines[j] * carried + sines[j] * old[j + 1]
+            carried = cosines[j] * old[j + 1] - sines[j] * carried
+        pivot = 1.0 / old[i + 1]
+        length = np.sqrt(carried * carried + pivot * pivot)
+        cosines[i], sines[i] = carried / length, pivot / length
+        row[i] = 1.0 / length
+
+
+@njit(cache=True, nogil=True)
+def rotate(y: Vector, k: int, place: int, cosines: Vector, sines: Vector) -> None:
+    """Apply the rotations of `remove` to y = C^-1 c, of which the last entry is then void."""
+    carried = y[place]
+    for i in range(place, k - 1):
+        following = y[i + 1]
+        y[i] = cosines[i] * carried + sines[i] * following
+        carried = cosines[i] * following - sines[i] * carried
+
+
+@njit(cache=True, nogil=True)
+def rotate_rows(Q: Array, k: int, place: int, cosines: Vector, sines: Vector) -> None:
+    """Apply the rotations of `remove` to the rows of Q, of which the last is then void."""
+    for i in range(place, k - 1):
+        upper, lower = Q[i], Q[i + 1]
+        for j in range(Q.shape[1]):
+            carried, following = upper[j], lower[j]
+            upper[j] = cosines[i] * carried + sines[i] * following
+            lower[j] = cosines[i] * following - sines[i] * carried

@@ -1,0 +1,500 @@
+"""Non-negative least squares of one target: an active set that admits blocks of atoms.
+
+Atoms are rows of contiguous memory. Two ways to keep the factor C of the passive atoms share one
+loop: on rows of the Gram matrix, which are made when an atom enters, and on an orthonormal basis of
+the passive atoms, whose accuracy is that of a QR factorisation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.certificate import bound, estimate, functional, tilt
+from conepursuit.kernels.factor import (
+    EPS,
+    append,
+    backward_solve,
+    dot,
+    forward_solve,
+    remove,
+    rotate,
+    rotate_rows,
+)
+from conepursuit.kernels.passes import moments
+from conepursuit.kernels.refinement import refine
+
+OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, IRREGULAR = 0, 1, 2, 3, -1
+
+LEAST, LARGEST = 1e-260, 1e260
+"""Between these, squares of norms and their products with each other are safe."""
+
+SHARE, GROWTH = 0.5, 0.25
+"""Atoms enter together if they are this steep relative to the steepest, up to this share of k."""
+
+ILL_CONDITIONED = 1e-9
+"""Squared sine of an angle below which the Gram matrix is not trusted with an atom."""
+
+DEPENDENT = 100 * EPS
+"""Sine of the angle to the passive atoms below which an atom is a combination of them."""
+
+AGREEMENT = 64.0
+"""How many times the expected rounding the conditions of optimality may miss on the data."""
+
+COHERENT = 0.8
+"""Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
+
+
+class Passive(NamedTuple):
+    """The passive atoms in the order of the factor, and what is kept about them.
+
+    C is their factor, y solves C y = A_P'b, the rows of Q are their orthonormal basis (none on the
+    Gram matrix), `inside` marks them, `blocked` those that may not enter before x has changed.
+    """
+
+    C: Array
+    order: Array
+    y: Vector
+    Q: Array
+    inside: Array
+    blocked: Array
+    cosines: Vector
+    sines: Vector
+
+
+@njit(cache=True, nogil=True)
+def drop(P: Passive, k: int, place: int, x: Vector) -> int:
+    """Let a passive atom go; return how many stay."""
+    atom = P.order[place]
+    x[atom] = 0.0
+    P.inside[atom] = False
+    remove(P.C, P.order, k, place, P.cosines, P.sines)
+    rotate(P.y, k, place, P.cosines, P.sines)
+    if len(P.Q):
+        rotate_rows(P.Q, k, place, P.cosines, P.sines)
+    return k - 1
+
+
+@njit(cache=True, nogil=True)
+def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
+    """Orthogonalise an atom, twice, to the basis; False if nothing but rounding is left of it."""
+    q, row, m = P.Q[k], P.C[k], len(column)
+    q[:] = column
+    row[:k] = 0.0
+    for _ in range(2):
+        for i in range(k):
+            overlap = dot(P.Q[i], q, m)
+            row[i] += overlap
+            for j in range(m):
+                q[j] -= overlap * P.Q[i, j]
+    length, full = np.sqrt(dot(q, q, m)), np.sqrt(dot(column, column, m))
+    if not length > DEPENDENT * full:
+        return False
+    for j in range(m):
+        q[j] /= length
+    row[k] = 1.0 / length
+    P.order[k] = atom
+    return True
+
+
+@njit(cache=True, nogil=True)
+def admit(
+    P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: Array, slot: Array
+) -> bool:
+    """Make an atom passive; False, and it is blocked, if it depends on the passive ones."""
+    if len(P.Q):
+        admitted = append_orthogonal(P, k, atoms[atom], atom)
+    else:
+        if slot[atom] < 0:
+            slot[atom] = slot[-1]
+            slot[-1] += 1
+            np.dot(atoms, atoms[atom], G[slot[atom]])
+        admitted = append(P.C, P.order, k, G[slot[atom]], atom, ILL_CONDITIONED)
+    if not admitted:
+        P.blocked[atom] = True
+        return False
+    if len(P.Q):
+        P.y[k] = dot(P.Q[k], b, len(b))
+    else:
+        P.y[k] = (c[atom] - dot(P.C[k], P.y, k)) * P.C[k, k]
+    P.inside[atom] = True
+    return True
+
+
+@njit(cache=True, nogil=True)
+def residual(atoms: Array, b: Vector, x: Vector, order: Array, k: int, r: Vector) -> None:
+    """Write b - A x."""
+    r[:] = b
+    for i in range(k):
+        weight, column = x[order[i]], atoms[order[i]]
+        for j in range(len(b)):
+            r[j] -= weight * column[j]
+
+
+@njit(cache=True, nogil=True)
+def admit_block(
+    slopes: Vector,
+    tolerance: float,
+    room: int,
+    P: Passive,
+    k: int,
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    slot: Array,
+) -> int:
+    """Make the steepest atoms passive, at most `room` at once; return how many are passive.
+
+    They share the steepness of the first, and no two of them are coherent.
+    """
+    before, cut = k, tolerance
+    while k - before < room:
+        best, steepest = -1, cut
+        for j in range(len(slopes)):
+            if slopes[j] > steepest and not P.inside[j] and not P.blocked[j]:
+                best, steepest = j, slopes[j]
+        if best < 0:
+            break
+        slopes[best] = -np.inf
+        coherent = False
+        for i in range(before, k):
+            other = P.order[i]
+            cosine = G[slot[other], best] * inverse_norms[other] * inverse_norms[best]
+            coherent |= cosine > COHERENT
+        if not coherent and admit(P, k, best, atoms, b, c, G, slot):
+            k += 1
+            cut = max(cut, SHARE * steepest)
+    return k
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    P: Passive, k: int, settled: int, x: Vector, z: Vector, max_steps: int
+) -> tuple[int, int]:
+    """Minimise over the passive atoms, letting those go that reach zero.
+
+    Atoms that have just entered and would become negative leave before x moves, and are blocked
+    until it does. If only the `settled` ones are left by then, x is their minimiser already.
+
+    Returns
+    -------
+    int, int
+        How many atoms stay, and how many solves it took.
+    """
+    steps = 0
+    while k > 0 and steps < max_steps:
+        steps += 1
+        z[:k] = P.y[:k]
+        backward_solve(P.C, k, z)
+        before = k
+        for i in range(k - 1, -1, -1):
+            if z[i] <= 0.0 and x[P.order[i]] == 0.0:
+                P.blocked[P.order[i]] = True
+                k = drop(P, k, i, x)
+        if k == settled:
+            break
+        if k < before:
+            continue
+        settled = -1
+        step, last = 1.0, -1
+        for i in range(k):
+            weight = x[P.order[i]]
+            if z[i] <= 0.0 and weight <= step * (weight - z[i]):
+                step, last = weight / (weight - z[i]), i
+        P.blocked[:] = False
+        if last < 0:
+            for i in range(k):
+                x[P.order[i]] = z[i]
+            break
+        for i in range(k):
+            weight = x[P.order[i]]
+            x[P.order[i]] = weight + step * (z[i] - weight)
+        x[P.order[last]] = 0.0
+        for i in range(k - 1, -1, -1):
+            if x[P.order[i]] <= 0.0:
+                k = drop(P, k, i, x)
+    return k, steps
+
+
+@njit(cache=True, nogil=True)
+def pursue(
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    slot: Array,
+    x: Vector,
+    P: Passive,
+    k: int,
+    g: Vector,
+    limit: int,
+    max_steps: int,
+) -> tuple[int, int, int]:
+    """Admit the steepest atoms and descend until none is left.
+
+    Returns
+    -------
+    int, int, int
+        How many atoms are passive, why it ended, and how many solves it took.
+    """
+    m, n, orthogonal = len(b), len(x), len(P.Q) > 0
+    r, z, slopes, room = np.empty(m), np.empty(n + 1), np.empty(n), 1
+    k, steps = descend(P, k, -1, x, z, max_steps)
+    while True:
+        if orthogonal:
+            residual(atoms, b, x, P.order, k, r)
+            np.dot(atoms, r, g)
+        else:
+            g[:] = c
+            for i in range(k):
+                weight, row = x[P.order[i]], G[slot[P.order[i]]]
+                for j in range(n):
+                    g[j] -= weight * row[j]
+        slopes[:] = g * inverse_norms
+        tolerance = rounding(b, x, inverse_norms, P.order, k)
+        left, refused = 0, 0
+        for j in range(n):
+            if slopes[j] > tolerance and not P.inside[j]:
+                left, refused = left + 1, refused + P.blocked[j]
+        if left == refused:
+            return k, STALLED if refused else OPTIMAL, steps
+        if k >= limit:
+            return k, MAX_ATOMS, steps
+        if steps >= max_steps:
+            return k, MAX_STEPS, steps
+        before = k
+        k = admit_block(slopes, tolerance, room, P, k, atoms, b, c, inverse_norms, G, slot)
+        entered = k - before
+        if entered == 0:  # all that were asked are blocked now
+            continue
+        k, more = descend(P, k, before, x, z, max_steps - steps)
+        steps += more
+        if orthogonal or limit < n:
+            continue
+        room = min(2 * room, max(2, int(GROWTH * k))) if k == before + entered else (room + 1) // 2
+
+
+@njit(cache=True, nogil=True)
+def rounding(b: Vector, x: Vector, inverse_norms: Vector, order: Array, k: int) -> float:
+    """Return the size of the rounding errors of <a, b - A x> for a unit atom a."""
+    size = np.sqrt(dot(b, b, len(b)))
+    for i in range(k):
+        size += x[order[i]] / inverse_norms[order[i]]
+    noise: float = EPS * (16.0 + np.sqrt(len(b))) * size
+    return noise
+
+
+@njit(cache=True, nogil=True)
+def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) -> bool:
+    """Correct x by the recomputed residual; False if a weight has turned out not to be positive."""
+    residual(atoms, b, x, P.order, k, r)
+    if len(P.Q):
+        refine(atoms, b, x, r, P.order, k, P.C, P.Q)
+    else:
+        dx = np.empty(k)
+        for i in range(k):
+            dx[i] = dot(atoms[P.order[i]], r, len(b))
+        forward_solve(P.C, k, dx)
+        backward_solve(P.C, k, dx)
+        for i in range(k):
+            x[P.order[i]] += dx[i]
+    positive = True
+    for i in range(k):
+        if x[P.order[i]] <= 0.0:
+            x[P.order[i]], positive = 0.0, False
+    residual(atoms, b, x, P.order, k, r)
+    return positive
+
+
+@njit(cache=True, nogil=True)
+def holds(
+    x: Vector, g: Vector, inverse_norms: Vector, P: Passive, tolerance: float, partial: bool
+) -> bool:
+    """Return whether no atom descends and the passive ones are level, on the data themselves.
+
+    If `partial`, only the passive ones are asked.
+    """
+    for j in range(len(x)):
+        slope = g[j] * inverse_norms[j]
+        if slope > tolerance and not (partial and not P.inside[j]):
+            return False
+        if P.inside[j] and slope < -tolerance:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def enter_start(
+    atoms: Array, b: Vector, c: Vector, G: Array, slot: Array, x: Vector, P: Passive, k: int
+) -> int:
+    """Make the atoms with weight passive; those that depend on others lose their weight."""
+    for j in range(len(x)):
+        if x[j] > 0.0 and not P.inside[j]:
+            if admit(P, k, j, atoms, b, c, G, slot):
+                k += 1
+            else:
+                x[j] = 0.0
+    P.blocked[:] = False
+    return k
+
+
+@njit(cache=True, nogil=True)
+def pursue_and_polish(
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    slot: Array,
+    x: Vector,
+    P: Passive,
+    k: int,
+    r: Vector,
+    g: Vector,
+    limit: int,
+    max_steps: int,
+) -> tuple[int, int, int]:
+    """Pursue until polishing leaves all weights positive and the data agree; as `pursue`."""
+    k = enter_start(atoms, b, c, G, slot, x, P, k)
+    code, steps = STALLED, 0
+    for _ in range(5):
+        k, code, more = pursue(
+            atoms, b, c, inverse_norms, G, slot, x, P, k, g, limit, max_steps - steps
+        )
+        steps += more
+        if polish(atoms, b, x, P, k, r):
+            break
+        for i in range(k - 1, -1, -1):
+            if x[P.order[i]] == 0.0:
+                k = drop(P, k, i, x)
+    np.dot(atoms, r, g)
+    tolerance = AGREEMENT * rounding(b, x, inverse_norms, P.order, k)
+    if code != MAX_STEPS:
+        optimal = holds(x, g, inverse_norms, P, tolerance, code == MAX_ATOMS)
+        code = STALLED if not optimal else OPTIMAL if code == STALLED else code
+    return k, code, steps
+
+
+@njit(cache=True, nogil=True)
+def fit(
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    slot: Array,
+    x: Vector,
+    C: Array,
+    order: Array,
+    y: Vector,
+    k: int,
+    r: Vector,
+    g: Vector,
+    orthogonal: bool,
+    limit: int,
+    max_steps: int,
+) -> tuple[int, int, int, bool]:
+    """Minimise ||A x - b|| over x >= 0, on the Gram matrix if it can be trusted, or by QR.
+
+    Parameters
+    ----------
+    atoms : array of shape (n, m)
+        The columns of A, as rows.
+    b, c, inverse_norms : arrays of shape (m,), (n,), (n,)
+        The target, A'b, and one over the norms of the atoms (0 for a zero atom).
+    G, slot : arrays of shape (>= n, >= n) and (n + 1,)
+        Rows of A'A; row slot[j] belongs to atom j, or is made when it enters if that is -1. The
+        last entry of `slot` counts the rows in use.
+    x : array of shape (n,)
+        The start, and on return the solution.
+    C, order, y, k : arrays and int
+        The factor of the first k atoms in `order`, with y solving C y = A_P'b.
+    r, g : arrays of shape (m,) and (n,)
+        On return b - A x and A'r, computed from the data.
+    orthogonal : bool
+        Whether to begin with QR.
+    limit, max_steps : int
+        The most atoms with weight, and the most solves.
+
+    Returns
+    -------
+    int, int, int, bool
+        The number of passive atoms, why it ended, the number of solves, whether QR was needed.
+    """
+    n, m = atoms.shape
+    inside, blocked = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    cosines, sines, steps, code = np.empty(n), np.empty(n), 0, STALLED
+    if not orthogonal:
+        for i in range(k):
+            inside[order[i]] = True
+        P = Passive(C, order, y, np.empty((0, m)), inside, blocked, cosines, sines)
+        k, code, steps = pursue_and_polish(
+            atoms, b, c, inverse_norms, G, slot, x, P, k, r, g, limit, max_steps
+        )
+        if code != STALLED:
+            return k, code, steps, False
+        inside[:], blocked[:] = False, False
+    basis = np.empty((min(n, m) + 1, m))
+    P = Passive(C, order, y, basis, inside, blocked, cosines, sines)
+    k, code, more = pursue_and_polish(
+        atoms, b, c, inverse_norms, G, slot, x, P, 0, r, g, limit, max_steps - steps
+    )
+    return k, code, steps + more, True
+
+
+@njit(cache=True, nogil=True)
+def fit_target(
+    atoms: Array, b: Vector, G: Array, x: Vector, limit: int, max_steps: int
+) -> tuple[Vector, float, float, bool, int, int]:
+    """Fit one target on all atoms from a start x, which becomes the solution, and certify it.
+
+    G is the Gram matrix, or empty.
+
+    Returns
+    -------
+    array, float, float, bool, int, int
+        A'(A x - b), ||A x - b||, the gap, whether it is proved, why the fit ended, how many
+        solves it took.
+    """
+    n, m = atoms.shape
+    size = min(n, m) + 1
+    c, inverse_norms, sums = np.empty(n), np.empty(n), np.empty(n)
+    g, r, t = np.empty(n), np.empty(m), np.ones(m)
+    regular = in_range(dot(b, b, m), b)
+    for j in range(n):
+        column = atoms[j]
+        c[j], square, sums[j] = moments(column, b)
+        regular &= in_range(square, column)
+        inverse_norms[j] = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
+    if not regular:
+        return g, 0.0, 0.0, False, IRREGULAR, 0
+    slot, rows = np.arange(n + 1), G
+    if len(G) == 0:
+        slot[:n], slot[n] = -1, 0
+        rows = np.empty((n, n))
+    C, order, y = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
+    k, code, steps, _ = fit(
+        atoms, b, c, inverse_norms, rows, slot, x, C, order, y, 0, r, g, False, limit, max_steps
+    )
+    v = tilt(g, sums)
+    if v < 0.0:
+        functional(atoms, inverse_norms, order, k, C, t)
+        v = tilt(g, np.dot(atoms, t))
+    fitted = b - r
+    gap, proven = bound(r, fitted, t, v) if v >= 0.0 else estimate(g, inverse_norms, r, fitted)
+    g *= -1.0
+    return g, np.sqrt(dot(r, r, m)), gap, proven, code, steps
+
+
+@njit(cache=True, nogil=True)
+def in_range(square: float, entries: Vector) -> bool:
+    """Return whether a sum of squares is finite and lost nothing to overflow or underflow."""
+    if square == 0.0:
+        return not np.any(entries)
+    return LEAST <= square <= LARGEST

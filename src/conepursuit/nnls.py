@@ -1,0 +1,302 @@
+"""Non-negative least squares, for one target or many, with a proof.
+
+``min ||A x - b||^2 over x >= 0`` is `FCMP(variant=1)` on a `Dictionary` with `LeastSquares`. Here
+it is made fast: the shape of the data decides which kernel does the work, and all of them are held
+to the generic loop by tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
+
+from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.batches import fit_many
+from conepursuit.certificates import Certificate
+from conepursuit.fits import STATUSES, NNLSResult, inverted
+from conepursuit.linear import as_matrix, check_finite, column, dense, matvec, rmatvec
+from conepursuit.path import fit_greedily
+from conepursuit.targets import (
+    check_entries,
+    count,
+    matrix_and_target,
+    powers_of,
+    root_weights,
+    scaled_columns,
+    weighted,
+    weights_of,
+)
+from conepursuit.working_set import fit_large, survey
+
+FEW = 512
+"""Up to so many atoms a dense dictionary is treated as a whole."""
+
+NO_GRAM = np.empty((0, 0))
+
+
+def nnls(
+    A: Any,
+    b: Any,
+    *,
+    weights: Any = None,
+    max_atoms: int | None = None,
+    max_iter: int | None = None,
+    tol: float = 0.0,
+    start: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> NNLSResult:
+    """Minimise ||A x - b|| over x >= 0.
+
+    Parameters
+    ----------
+    A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
+        One atom per column. Arrays may be float32, float64 or integers, in C or F order, or
+        memory-mapped.
+    b : array_like of shape (m,) or (m, n_targets)
+        The target, or one target per column.
+    weights : array_like of shape (m,) or of the shape of b, optional
+        Minimise ``sum_i weights_i (A x - b)_i^2`` instead. Where a weight is zero, the entry of
+        b does not matter and may be NaN.
+    max_atoms : int, optional
+        The most weights that may be positive: non-negative orthogonal matching pursuit, which
+        makes the steepest atom positive, one at a time, and refits all.
+    max_iter : int, optional
+        The most linear systems to solve, for each target; 10 n + 10 by default.
+    tol : float
+        Stop where the gap is proved to be at most tol times the decrease since x = 0. With the
+        default, 0, the fit goes to the limit of the arithmetic.
+    start : array_like of the shape of x, optional
+        Weights to start from, such as those of a similar problem.
+    n_jobs : int, optional
+        Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
+    progress : bool
+        Whether to show a progress bar over many targets (needs rich).
+
+    Returns
+    -------
+    NNLSResult
+        The tuple ``(x, rnorm)`` with attributes dual, gap, proven, status, n_iter and support.
+
+    Notes
+    -----
+    Lack of convergence is never an exception: see ``status``. Where the atoms lie in an open half
+    space, or where the solution is not degenerate, the gap is a proof.
+
+    Examples
+    --------
+    >>> from conepursuit import nnls
+    >>> x, rnorm = nnls([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [2.0, 1.0, -1.0])
+    >>> x, rnorm
+    (array([1.5, 0. ]), 1.224744871391589)
+    >>> nnls([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [2.0, 1.0, -1.0]).proven
+    True
+    """
+    matrix, target = matrix_and_target(A, b)
+    n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
+    limit = n if max_atoms is None else count(max_atoms, "max_atoms")
+    max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
+    first = None if start is None else weights_of(start, shape)
+    rows = None if weights is None else root_weights(weights, target)
+    if target.ndim == 1:
+        return _fit(matrix, target, rows, first, limit, max_steps, tol)
+    if rows is not None and rows.ndim == 1:
+        matrix, target, rows = weighted(matrix, target, rows)
+
+    def alone(i: int) -> NNLSResult:
+        own = None if rows is None else rows[:, i]
+        begin = None if first is None else first[:, i]
+        return _fit(matrix, target[:, i], own, begin, limit, max_steps, tol)
+
+    together = rows is None and (first is None or limit >= n)
+    return fit_many(
+        matrix, target, alone, limit, max_steps,
+        n_jobs=n_jobs, progress=progress, together=together,
+    )  # fmt: skip
+
+
+def nnls_gram(
+    G: Any,
+    c: Any,
+    *,
+    max_atoms: int | None = None,
+    max_iter: int | None = None,
+    start: Any = None,
+    n_jobs: int | None = None,
+) -> NNLSResult:
+    """Minimise 1/2 <x, G x> - <c, x> over x >= 0, where G = A'A and c = A'b are all that is known.
+
+    Parameters
+    ----------
+    G : array_like of shape (n, n)
+        Symmetric and positive semidefinite.
+    c : array_like of shape (n,) or (n, n_targets)
+        One target per column.
+    max_atoms, max_iter, start, n_jobs
+        As in `nnls`.
+
+    Returns
+    -------
+    NNLSResult
+        As from `nnls` on some A and b with this G and c. Since the part of b outside the span
+        of the atoms is not known, ``rnorm`` is what is left of the part inside.
+
+    Notes
+    -----
+    The digits that were lost when A'A was formed are lost: give A and b to `nnls` where you can.
+    """
+    gram = dense(as_matrix(G, "G"))
+    products = as_real_array(c, "c").astype(np.float64, copy=False)
+    n = len(gram)
+    if gram.shape != (n, n) or products.shape[:1] != (n,) or products.ndim > 2:
+        raise ValueError(
+            "G must be square and c have as many rows; got G of shape "
+            f"{gram.shape} and c of shape {products.shape}."
+        )
+    A, b = _square_root(gram, products)
+    return nnls(A, b, max_atoms=max_atoms, max_iter=max_iter, start=start, n_jobs=n_jobs)
+
+
+def certify_nnls(A: Any, b: Any, x: Any) -> Certificate:
+    """Audit anybody's non-negative least-squares fit from the data alone.
+
+    Parameters
+    ----------
+    A, b
+        The problem, as in `nnls`.
+    x : array_like of shape (n,) or (n, n_targets)
+        The weights to audit; none may be negative.
+
+    Returns
+    -------
+    Certificate
+        With r = b - A x: ``violation``, the largest <a, r> / ||a|| of an atom, or 0;
+        ``complementarity``, -<r, A x>; both are zero exactly at a solution. ``gap`` bounds
+        1/2 ||r||^2 minus its least value if ``proven``, and estimates it otherwise. With many
+        targets all of them are arrays.
+
+    Examples
+    --------
+    >>> from conepursuit import certify_nnls
+    >>> certify_nnls([[1.0, 0.0], [1.0, 1.0]], [1.0, 2.0], [1.0, 0.5]).gap
+    0.125
+    """
+    matrix, target = matrix_and_target(A, b)
+    check_finite(matrix, "A")
+    point = weights_of(x, (matrix.shape[1], *target.shape[1:]))
+    if target.ndim == 1:
+        return _certificate(matrix, target, point)
+    parts = [_certificate(matrix, target[:, i], point[:, i]) for i in range(target.shape[1])]
+    names = ("violation", "complementarity", "gap", "method")
+    arrays: Any = [np.array([getattr(part, name) for part in parts]) for name in names]
+    return Certificate(*arrays)
+
+
+def _certificate(matrix: Any, b: Vector, x: Vector) -> Certificate:
+    """Audit one target."""
+    from conepursuit.kernels.certificate import bound, estimate, tilt
+
+    check_entries(b, "b")
+    known = survey(matrix, b)
+    fitted = matvec(matrix, x)
+    r = b - fitted
+    g = rmatvec(matrix, r)
+    t, v = np.ones(len(b)), tilt(g, known.sums)
+    used = np.flatnonzero(x)
+    if v < 0.0 and 0 < len(used) <= FEW:
+        passive = np.stack([_dense_column(matrix, int(j)) for j in used])
+        t = lstsq(passive, np.linalg.norm(passive, axis=1))[0]
+        v = tilt(g, rmatvec(matrix, t))
+    if v >= 0.0:
+        gap, proven = bound(r, fitted, t, v)
+    else:
+        gap, proven = estimate(g, known.inverse_norms, r, fitted)
+    violation = max(0.0, float((g * known.inverse_norms).max()))
+    return Certificate(violation, -float(r @ fitted), gap, "dual" if proven else "estimate")
+
+
+def _dense_column(matrix: Any, j: int) -> Vector:
+    part = column(matrix, j)
+    full: Vector = part.toarray().ravel() if sparse.issparse(part) else part
+    return full
+
+
+def _fit(
+    matrix: Any,
+    b: Vector,
+    rows: Vector | None,
+    start: Vector | None,
+    limit: int,
+    max_steps: int,
+    tol: float,
+) -> NNLSResult:
+    """Fit one target with the kernel for the size of the dictionary."""
+    if rows is not None:
+        matrix, b, _ = weighted(matrix, b, rows)
+    n = matrix.shape[1]
+    if isinstance(matrix, np.ndarray) and n <= FEW:
+        fit = fit_whole(matrix, b, start, limit, max_steps)
+    elif limit < n:
+        fit = fit_greedily(matrix, b, start, limit, max_steps)
+    else:
+        fit = fit_large(matrix, b, start, max_steps, tol)
+    if fit is not None:
+        return fit
+    check_finite(matrix, "A")
+    check_entries(b, "b")
+    # All is finite, but squares overflow or underflow: powers of two change no digit.
+    powers, power = powers_of(matrix), int(np.frexp(np.abs(b).max())[1])
+    scaled, unit = scaled_columns(matrix, -powers), np.ldexp(b, -power)
+    first = None if start is None else np.ldexp(start, powers - power)
+    fit = _fit(scaled, unit, None, first, limit, max_steps, tol)
+    return NNLSResult(
+        np.ldexp(fit.x, power - powers), float(np.ldexp(fit.rnorm, power)),
+        np.ldexp(fit.dual, power + powers), float(np.ldexp(fit.gap, 2 * power)),
+        fit.proven, fit.status, fit.n_iter,
+    )  # fmt: skip
+
+
+def fit_whole(
+    matrix: Array, b: Vector, start: Vector | None, limit: int, max_steps: int
+) -> NNLSResult | None:
+    """Fit one target on a dictionary of few atoms; None if the data need scaling."""
+    from conepursuit.kernels.nonnegative import fit_target
+
+    m, n = matrix.shape
+    atoms = np.ascontiguousarray(matrix.T, dtype=np.float64)
+    # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
+    gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
+    x = np.zeros(n) if start is None else start.copy()
+    dual, rnorm, gap, proven, code, steps = fit_target(
+        atoms, np.ascontiguousarray(b), gram, x, limit, max_steps
+    )
+    if code < 0:
+        return None
+    return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)
+
+
+def _square_root(gram: Array, products: Array) -> tuple[Array, Array]:
+    """Return A and b with A'A = gram and A'b = products, as far as that is possible."""
+    if abs(gram - gram.T).max() > 1e-12 * abs(gram).max():
+        raise ValueError("G must be symmetric. Use (G + G.T) / 2, which is the same form.")
+    lengths = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+    inverse = inverted(lengths)
+    unit, right = gram * inverse * inverse[:, None], (inverse * products.T).T
+    try:
+        R = cholesky(unit)
+        if R.diagonal().min() ** 2 > 1e-8:
+            return R * lengths, solve_triangular(R, right, trans="T")
+    except LinAlgError:
+        pass
+    values, vectors = eigh(unit)
+    if values[0] < -1e-8 * values[-1]:
+        raise ValueError(
+            f"G must be positive semidefinite; it has an eigenvalue {values[0]:.3g} relative to "
+            "unit diagonal."
+        )
+    kept = values > len(unit) * np.finfo(np.float64).eps * values[-1]
+    roots, basis = np.sqrt(values[kept]), vectors[:, kept].T
+    return roots[:, None] * basis * lengths, ((basis @ right).T / roots).T
