@@ -17,8 +17,8 @@ from conepursuit.fits import LARGEST, LEAST, STATUSES, NNLSResult, inverted
 T = TypeVar("T")
 R = TypeVar("R")
 
-CHUNK = 256
-"""Targets that a thread takes at a time."""
+CHUNK = 500_000
+"""Numbers in the targets that a thread takes at a time."""
 
 MANY = 2048
 """Up to so many atoms the targets share one Gram matrix."""
@@ -86,7 +86,7 @@ def fit_many(
             fits.put(i, fit_alone(i))
         return int(part.stop - part.start)
 
-    size = CHUNK if kernel is not None else 1
+    size = 1 if kernel is None else max(1, CHUNK // len(B))
     chunks = [slice(i, min(i + size, B.shape[1])) for i in range(0, B.shape[1], size)]
     bar: AbstractContextManager[Callable[[int], None]]
     bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
@@ -112,19 +112,20 @@ def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., Non
 
     m, n = matrix.shape
     few = n <= table.WIDTH and limit >= n
-    atoms = aligned(table.WIDTH if few else n + 2 * batch.LANES - n % batch.LANES, m)
+    atoms = aligned(n + 2 * batch.LANES - n % batch.LANES, m)
     atoms[:n, :m] = matrix.T
-    gram = atoms @ atoms.T
+    with np.errstate(over="ignore", invalid="ignore"):  # seen to below
+        gram = atoms @ atoms.T
     squares = gram.diagonal()[:n]
     if not (((squares >= LEAST) & (squares <= LARGEST)) | ~matrix.any(axis=0)).all():
         return None
-    inverse_norms, sums = inverted(np.sqrt(squares)), atoms.sum(axis=1)
-    if few:
-        tables = table.tabulate(gram[:n, :n].copy(), inverse_norms, m)
-        return lambda targets, *out: table.fit_few(atoms, targets, gram, sums, *tables, *out)
+    inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
     gram = np.ascontiguousarray(gram[:n, :n])
+    if few:
+        tables = table.tabulate(gram, inverse_norms, m)
+        return lambda targets, *out: table.fit_few(atoms, targets, sums, *tables, *out)
     return lambda targets, *out: batch.fit_targets(
-        atoms, targets, gram, inverse_norms, sums[:n], limit, max_steps, *out
+        atoms, targets, gram, inverse_norms, sums, limit, max_steps, *out
     )
 
 

@@ -100,6 +100,10 @@ def nnls(
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
     first = None if start is None else weights_of(start, shape)
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of threads, or -1 for all cores; got 0.")
     rows = None if weights is None else root_weights(weights, target)
     if target.ndim == 1:
         return _fit(matrix, target, rows, first, limit, max_steps, tol)
@@ -263,7 +267,7 @@ def fit_whole(
     matrix: Array, b: Vector, start: Vector | None, limit: int, max_steps: int
 ) -> NNLSResult | None:
     """Fit one target on a dictionary of few atoms; None if the data need scaling."""
-    from conepursuit.kernels.nonnegative import fit_target
+    from conepursuit.kernels.target import fit_target
 
     m, n = matrix.shape
     atoms = np.ascontiguousarray(matrix.T, dtype=np.float64)
@@ -292,10 +296,10 @@ def _square_root(gram: Array, products: Array) -> tuple[Array, Array]:
     except LinAlgError:
         pass
     values, vectors = eigh(unit)
-    if values[0] < -1e-8 * values[-1]:
+    if values[0] < -1e-8 * max(values[-1], 1.0) or gram.diagonal().min() < 0:
         raise ValueError(
-            f"G must be positive semidefinite; it has an eigenvalue {values[0]:.3g} relative to "
-            "unit diagonal."
+            "G must be positive semidefinite; scaled to a unit diagonal it has the eigenvalue "
+            f"{values[0]:.3g}, and its least diagonal entry is {gram.diagonal().min():.3g}."
         )
     kept = values > len(unit) * np.finfo(np.float64).eps * values[-1]
     roots, basis = np.sqrt(values[kept]), vectors[:, kept].T

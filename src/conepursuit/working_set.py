@@ -31,7 +31,7 @@ from conepursuit.results import Status
 BLOCK = 64
 """The least number of atoms that join after a pass."""
 
-AGREEMENT = 64.0
+DESCENT = 4.0
 """How many times the expected rounding an atom outside must descend to join."""
 
 MOST_ENTRIES = 50_000_000
@@ -162,7 +162,7 @@ class WorkingSet:
 
         Of the atoms without weight only those `allowed` may get some, if that is given.
         """
-        from conepursuit.kernels.nonnegative import fit
+        from conepursuit.kernels.target import fit
 
         size = len(self.chosen)
         atoms, target = self._atoms[:size], self._target()
@@ -224,7 +224,7 @@ class WorkingSet:
         """Return the steepest atoms outside that descend by more than rounding, at most so many."""
         slopes = scores * self.known.inverse_norms
         slopes[self.inside] = 0.0
-        new = np.flatnonzero(slopes > AGREEMENT * self._rounding())
+        new = np.flatnonzero(slopes > DESCENT * self._rounding())
         if len(new) > most:
             new = new[np.argpartition(slopes[new], -most)[-most:]]
         return new[np.argsort(-slopes[new], kind="stable")]
@@ -239,7 +239,7 @@ class WorkingSet:
         """
         slopes = self._slopes_without_weight(scores)
         best = int(slopes.argmax())
-        if not slopes[best] > AGREEMENT * self._rounding():
+        if not slopes[best] > DESCENT * self._rounding():
             return None
         if not self.inside[best]:
             self.add(np.array([best]))
@@ -248,7 +248,7 @@ class WorkingSet:
 
     def descends(self, scores: Vector) -> bool:
         """Return whether an atom without weight descends by more than rounding."""
-        return bool((self._slopes_without_weight(scores) > AGREEMENT * self._rounding()).any())
+        return bool((self._slopes_without_weight(scores) > DESCENT * self._rounding()).any())
 
     def _slopes_without_weight(self, scores: Vector) -> Vector:
         slopes = scores * self.known.inverse_norms

@@ -13,19 +13,15 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.certificate import bound, estimate, functional, tilt
 from conepursuit.kernels.factor import (
     EPS,
     append,
     backward_solve,
     dot,
-    forward_solve,
     remove,
     rotate,
     rotate_rows,
 )
-from conepursuit.kernels.passes import moments
-from conepursuit.kernels.refinement import refine
 
 OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, IRREGULAR = 0, 1, 2, 3, -1
 
@@ -42,7 +38,8 @@ DEPENDENT = 100 * EPS
 """Sine of the angle to the passive atoms below which an atom is a combination of them."""
 
 AGREEMENT = 64.0
-"""How many times the expected rounding the conditions of optimality may miss on the data."""
+
+IDLE, REFUSED = 1, 2
 
 COHERENT = 0.8
 """Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
@@ -52,7 +49,8 @@ class Passive(NamedTuple):
     """The passive atoms in the order of the factor, and what is kept about them.
 
     C is their factor, y solves C y = A_P'b, the rows of Q are their orthonormal basis (none on the
-    Gram matrix), `inside` marks them, `blocked` those that may not enter before x has changed.
+    Gram matrix), `inside` marks them, `blocked` those that may not enter before x has changed:
+    IDLE ones, which would get no weight, and REFUSED ones, which depend on the passive atoms.
     """
 
     C: Array
@@ -114,7 +112,7 @@ def admit(
             np.dot(atoms, atoms[atom], G[slot[atom]])
         admitted = append(P.C, P.order, k, G[slot[atom]], atom, ILL_CONDITIONED)
     if not admitted:
-        P.blocked[atom] = True
+        P.blocked[atom] = REFUSED
         return False
     if len(P.Q):
         P.y[k] = dot(P.Q[k], b, len(b))
@@ -156,7 +154,7 @@ def admit_block(
     while k - before < room:
         best, steepest = -1, cut
         for j in range(len(slopes)):
-            if slopes[j] > steepest and not P.inside[j] and not P.blocked[j]:
+            if slopes[j] > steepest and not P.inside[j] and P.blocked[j] == 0:
                 best, steepest = j, slopes[j]
         if best < 0:
             break
@@ -194,7 +192,7 @@ def descend(
         before = k
         for i in range(k - 1, -1, -1):
             if z[i] <= 0.0 and x[P.order[i]] == 0.0:
-                P.blocked[P.order[i]] = True
+                P.blocked[P.order[i]] = IDLE
                 k = drop(P, k, i, x)
         if k == settled:
             break
@@ -206,7 +204,7 @@ def descend(
             weight = x[P.order[i]]
             if z[i] <= 0.0 and weight <= step * (weight - z[i]):
                 step, last = weight / (weight - z[i]), i
-        P.blocked[:] = False
+        P.blocked[:] = 0
         if last < 0:
             for i in range(k):
                 x[P.order[i]] = z[i]
@@ -258,11 +256,12 @@ def pursue(
                     g[j] -= weight * row[j]
         slopes[:] = g * inverse_norms
         tolerance = rounding(b, x, inverse_norms, P.order, k)
-        left, refused = 0, 0
+        free, refused = False, False
         for j in range(n):
             if slopes[j] > tolerance and not P.inside[j]:
-                left, refused = left + 1, refused + P.blocked[j]
-        if left == refused:
+                free |= P.blocked[j] == 0
+                refused |= P.blocked[j] == REFUSED
+        if not free:
             return k, STALLED if refused else OPTIMAL, steps
         if k >= limit:
             return k, MAX_ATOMS, steps
@@ -288,208 +287,6 @@ def rounding(b: Vector, x: Vector, inverse_norms: Vector, order: Array, k: int) 
         size += x[order[i]] / inverse_norms[order[i]]
     noise: float = EPS * (16.0 + np.sqrt(len(b))) * size
     return noise
-
-
-@njit(cache=True, nogil=True)
-def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) -> bool:
-    """Correct x by the recomputed residual; False if a weight has turned out not to be positive."""
-    residual(atoms, b, x, P.order, k, r)
-    if len(P.Q):
-        refine(atoms, b, x, r, P.order, k, P.C, P.Q)
-    else:
-        dx = np.empty(k)
-        for i in range(k):
-            dx[i] = dot(atoms[P.order[i]], r, len(b))
-        forward_solve(P.C, k, dx)
-        backward_solve(P.C, k, dx)
-        for i in range(k):
-            x[P.order[i]] += dx[i]
-    positive = True
-    for i in range(k):
-        if x[P.order[i]] <= 0.0:
-            x[P.order[i]], positive = 0.0, False
-    residual(atoms, b, x, P.order, k, r)
-    return positive
-
-
-@njit(cache=True, nogil=True)
-def holds(
-    x: Vector, g: Vector, inverse_norms: Vector, P: Passive, tolerance: float, partial: bool
-) -> bool:
-    """Return whether no atom descends and the passive ones are level, on the data themselves.
-
-    If `partial`, only the passive ones are asked.
-    """
-    for j in range(len(x)):
-        slope = g[j] * inverse_norms[j]
-        if slope > tolerance and not (partial and not P.inside[j]):
-            return False
-        if P.inside[j] and slope < -tolerance:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def enter_start(
-    atoms: Array, b: Vector, c: Vector, G: Array, slot: Array, x: Vector, P: Passive, k: int
-) -> int:
-    """Make the atoms with weight passive; those that depend on others lose their weight."""
-    for j in range(len(x)):
-        if x[j] > 0.0 and not P.inside[j]:
-            if admit(P, k, j, atoms, b, c, G, slot):
-                k += 1
-            else:
-                x[j] = 0.0
-    P.blocked[:] = False
-    return k
-
-
-@njit(cache=True, nogil=True)
-def pursue_and_polish(
-    atoms: Array,
-    b: Vector,
-    c: Vector,
-    inverse_norms: Vector,
-    G: Array,
-    slot: Array,
-    x: Vector,
-    P: Passive,
-    k: int,
-    r: Vector,
-    g: Vector,
-    limit: int,
-    max_steps: int,
-) -> tuple[int, int, int]:
-    """Pursue until polishing leaves all weights positive and the data agree; as `pursue`."""
-    k = enter_start(atoms, b, c, G, slot, x, P, k)
-    code, steps = STALLED, 0
-    for _ in range(5):
-        k, code, more = pursue(
-            atoms, b, c, inverse_norms, G, slot, x, P, k, g, limit, max_steps - steps
-        )
-        steps += more
-        if polish(atoms, b, x, P, k, r):
-            break
-        for i in range(k - 1, -1, -1):
-            if x[P.order[i]] == 0.0:
-                k = drop(P, k, i, x)
-    np.dot(atoms, r, g)
-    tolerance = AGREEMENT * rounding(b, x, inverse_norms, P.order, k)
-    if code != MAX_STEPS:
-        optimal = holds(x, g, inverse_norms, P, tolerance, code == MAX_ATOMS)
-        code = STALLED if not optimal else OPTIMAL if code == STALLED else code
-    return k, code, steps
-
-
-@njit(cache=True, nogil=True)
-def fit(
-    atoms: Array,
-    b: Vector,
-    c: Vector,
-    inverse_norms: Vector,
-    G: Array,
-    slot: Array,
-    x: Vector,
-    C: Array,
-    order: Array,
-    y: Vector,
-    k: int,
-    r: Vector,
-    g: Vector,
-    orthogonal: bool,
-    limit: int,
-    max_steps: int,
-) -> tuple[int, int, int, bool]:
-    """Minimise ||A x - b|| over x >= 0, on the Gram matrix if it can be trusted, or by QR.
-
-    Parameters
-    ----------
-    atoms : array of shape (n, m)
-        The columns of A, as rows.
-    b, c, inverse_norms : arrays of shape (m,), (n,), (n,)
-        The target, A'b, and one over the norms of the atoms (0 for a zero atom).
-    G, slot : arrays of shape (>= n, >= n) and (n + 1,)
-        Rows of A'A; row slot[j] belongs to atom j, or is made when it enters if that is -1. The
-        last entry of `slot` counts the rows in use.
-    x : array of shape (n,)
-        The start, and on return the solution.
-    C, order, y, k : arrays and int
-        The factor of the first k atoms in `order`, with y solving C y = A_P'b.
-    r, g : arrays of shape (m,) and (n,)
-        On return b - A x and A'r, computed from the data.
-    orthogonal : bool
-        Whether to begin with QR.
-    limit, max_steps : int
-        The most atoms with weight, and the most solves.
-
-    Returns
-    -------
-    int, int, int, bool
-        The number of passive atoms, why it ended, the number of solves, whether QR was needed.
-    """
-    n, m = atoms.shape
-    inside, blocked = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    cosines, sines, steps, code = np.empty(n), np.empty(n), 0, STALLED
-    if not orthogonal:
-        for i in range(k):
-            inside[order[i]] = True
-        P = Passive(C, order, y, np.empty((0, m)), inside, blocked, cosines, sines)
-        k, code, steps = pursue_and_polish(
-            atoms, b, c, inverse_norms, G, slot, x, P, k, r, g, limit, max_steps
-        )
-        if code != STALLED:
-            return k, code, steps, False
-        inside[:], blocked[:] = False, False
-    basis = np.empty((min(n, m) + 1, m))
-    P = Passive(C, order, y, basis, inside, blocked, cosines, sines)
-    k, code, more = pursue_and_polish(
-        atoms, b, c, inverse_norms, G, slot, x, P, 0, r, g, limit, max_steps - steps
-    )
-    return k, code, steps + more, True
-
-
-@njit(cache=True, nogil=True)
-def fit_target(
-    atoms: Array, b: Vector, G: Array, x: Vector, limit: int, max_steps: int
-) -> tuple[Vector, float, float, bool, int, int]:
-    """Fit one target on all atoms from a start x, which becomes the solution, and certify it.
-
-    G is the Gram matrix, or empty.
-
-    Returns
-    -------
-    array, float, float, bool, int, int
-        A'(A x - b), ||A x - b||, the gap, whether it is proved, why the fit ended, how many
-        solves it took.
-    """
-    n, m = atoms.shape
-    size = min(n, m) + 1
-    c, inverse_norms, sums = np.empty(n), np.empty(n), np.empty(n)
-    g, r, t = np.empty(n), np.empty(m), np.ones(m)
-    regular = in_range(dot(b, b, m), b)
-    for j in range(n):
-        column = atoms[j]
-        c[j], square, sums[j] = moments(column, b)
-        regular &= in_range(square, column)
-        inverse_norms[j] = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
-    if not regular:
-        return g, 0.0, 0.0, False, IRREGULAR, 0
-    slot, rows = np.arange(n + 1), G
-    if len(G) == 0:
-        slot[:n], slot[n] = -1, 0
-        rows = np.empty((n, n))
-    C, order, y = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
-    k, code, steps, _ = fit(
-        atoms, b, c, inverse_norms, rows, slot, x, C, order, y, 0, r, g, False, limit, max_steps
-    )
-    v = tilt(g, sums)
-    if v < 0.0:
-        functional(atoms, inverse_norms, order, k, C, t)
-        v = tilt(g, np.dot(atoms, t))
-    fitted = b - r
-    gap, proven = bound(r, fitted, t, v) if v >= 0.0 else estimate(g, inverse_norms, r, fitted)
-    g *= -1.0
-    return g, np.sqrt(dot(r, r, m)), gap, proven, code, steps
 
 
 @njit(cache=True, nogil=True)

@@ -13,16 +13,16 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.batch import REDO, multiply
+from conepursuit.kernels.batch import REDO
 from conepursuit.kernels.certificate import tilt
-from conepursuit.kernels.factor import EPS, append, backward_solve, dot, forward_solve
+from conepursuit.kernels.factor import EPS, REORDERED, append, backward_solve, dot, forward_solve
 from conepursuit.kernels.nonnegative import ILL_CONDITIONED, OPTIMAL, in_range
 
 WIDTH = 8
 """The most atoms: entries are padded to this, one vector register."""
 
 DELICATE = 1e-3
-"""Squared sine of an angle below which weights are corrected by the residual."""
+"""Squared sine of an angle below which a support is left to the kernels that use the residual."""
 
 CANCELLED = 1e-4
 """Share of ||b||^2 below which ||r||^2 is computed from r."""
@@ -31,22 +31,25 @@ CANCELLED = 1e-4
 @njit(cache=True, nogil=True)
 def tabulate(
     G: Array, inverse_norms: Vector, m: int
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Return, for all supports, what `fit_targets` needs.
+) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
+    """Return, for all supports, what `fit_few` needs.
 
     Returns
     -------
-    M, slack, functional, squares, repaired, delicate : arrays
-        The matrices, transposed; the rounding of the entries of M c for a target of norm 1; A't and
-        ||t||^2 for the t with <t, a> = ||a|| on S; the largest part of S that is independent;
-        whether its weights ask for a correction.
+    M, slack, level, functional, squares, repaired, delicate : arrays
+        The matrices, transposed; the rounding of the entries of M c, and of the slopes of the
+        atoms in S, for a target of norm 1; A't and ||t||^2 for the t with <t, a> = ||a|| on S; the
+        largest part of S that is independent; whether S asks for more accuracy.
     """
     n = len(inverse_norms)
-    count = 1 << n
+    count, noise = 1 << n, EPS * (16.0 + np.sqrt(m))
     M, slack = np.zeros((count, WIDTH, WIDTH)), np.zeros((count, WIDTH))
-    functional, squares = np.zeros((count, WIDTH)), np.zeros(count)
+    level, functional = np.zeros((count, WIDTH)), np.zeros((count, WIDTH))
+    squares, norms = np.zeros(count), np.zeros(n)
     repaired, delicate = np.zeros(count, np.int64), np.zeros(count, np.bool_)
     C, order, column = np.zeros((n + 1, n + 1)), np.zeros(n + 1, np.int64), np.zeros(n)
+    for atom in range(n):
+        norms[atom] = np.sqrt(G[atom, atom])
     for support in range(count):
         k = 0
         for atom in range(n):
@@ -61,72 +64,108 @@ def tabulate(
             column[i] = 1.0
             forward_solve(C, k, column)
             backward_solve(C, k, column)
+            for atom in range(n):
+                total, size = 0.0, 0.0
+                for p in range(k):
+                    total += G[atom, order[p]] * column[p]
+                    size += abs(G[atom, order[p]] * column[p])
+                if support >> atom & 1:
+                    missed = abs((1.0 if atom == order[i] else 0.0) - total) + WIDTH * EPS * size
+                    level[support, atom] += missed * norms[order[i]]
+                else:
+                    M[support, order[i], atom] = -total
+                    functional[support, atom] += total * norms[order[i]]
             for p in range(k):
                 M[support, order[i], order[p]] = column[p]
-                squares[support] += column[p] / (inverse_norms[order[i]] * inverse_norms[order[p]])
-            for atom in range(n):
-                if not support >> atom & 1:
-                    for p in range(k):
-                        M[support, order[i], atom] -= G[atom, order[p]] * column[p]
+                squares[support] += column[p] * norms[order[i]] * norms[order[p]]
         for atom in range(n):
-            if not support >> atom & 1:
+            if support >> atom & 1:
+                functional[support, atom] = norms[atom]
+                level[support, atom] += noise * norms[atom]
+            else:
                 M[support, atom, atom] = 1.0
             for i in range(n):
-                if inverse_norms[i] > 0.0:
-                    slack[support, atom] += abs(M[support, i, atom]) / inverse_norms[i]
-        slack[support] *= EPS * (16.0 + np.sqrt(m))
-        for i in range(k):
-            length = 1.0 / inverse_norms[order[i]]
-            for atom in range(n):
-                if support >> atom & 1:
-                    functional[support, atom] = 1.0 / inverse_norms[atom]
-                else:
-                    functional[support, atom] -= length * M[support, order[i], atom]
-    return M, slack, functional, squares, repaired, delicate
+                slack[support, atom] += noise * abs(M[support, i, atom]) * norms[i]
+    return M, slack, level, functional, squares, repaired, delicate
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED)
+def products(atoms: Array, b: Vector, n: int, c: Vector) -> float:
+    """Write A'b, three atoms at a time, and return ||b||^2."""
+    m, square = len(b), 0.0
+    for j in range(0, n, 3):
+        first, second, third = atoms[j], atoms[j + 1], atoms[j + 2]
+        u, v, w, square = 0.0, 0.0, 0.0, 0.0
+        for i in range(m):
+            u += first[i] * b[i]
+            v += second[i] * b[i]
+            w += third[i] * b[i]
+            square += b[i] * b[i]
+        c[j], c[j + 1], c[j + 2] = u, v, w
+    return square
+
+
+@njit(cache=True, nogil=True)
+def try_on_block(
+    M: Array, slack: Array, support: int, C: Array, n: int, sizes: Vector, V: Array, found: Array
+) -> None:
+    """Write M c for a support and eight targets, and which entries are positive beyond rounding.
+
+    The sums are in registers, one for each target, and are made in the order of
+    `positive_entries`, to the last bit.
+    """
+    for p in range(WIDTH):
+        found[p] = 0
+    for i in range(n):
+        s, t, u, w = 0.0, 0.0, 0.0, 0.0
+        x, y, z, o = 0.0, 0.0, 0.0, 0.0
+        for j in range(n):
+            c, scale = C[j], M[support, j, i]
+            s, t, u, w = s + scale * c[0], t + scale * c[1], u + scale * c[2], w + scale * c[3]
+            x, y, z, o = x + scale * c[4], y + scale * c[5], z + scale * c[6], o + scale * c[7]
+        v = V[i]
+        v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = s, t, u, w, x, y, z, o
+        for p in range(WIDTH):
+            found[p] |= (v[p] > sizes[p] * slack[support, i]) << i
 
 
 @njit(cache=True, nogil=True)
 def positive_entries(
-    M: Array, slack: Array, support: int, c: Vector, size: float, v: Vector
+    M: Array, slack: Array, support: int, c: Vector, n: int, size: float, v: Vector
 ) -> int:
     """Write M c for a support, and return which entries are positive beyond rounding."""
-    matrix, rounding = M[support], slack[support]
-    for i in range(WIDTH):
-        v[i] = 0.0
-    for j in range(WIDTH):
+    matrix, noise = M[support], slack[support]
+    # Eight sums in registers: an array would be written and read again for every atom.
+    s, t, u, w = 0.0, 0.0, 0.0, 0.0
+    x, y, z, o = 0.0, 0.0, 0.0, 0.0
+    for j in range(n):
         row, scale = matrix[j], c[j]
-        for i in range(WIDTH):
-            v[i] += scale * row[i]
-    found = 0
-    for i in range(WIDTH):
-        found |= (v[i] > size * rounding[i]) << i
-    return found
+        s, t, u, w = s + scale * row[0], t + scale * row[1], u + scale * row[2], w + scale * row[3]
+        x, y, z, o = x + scale * row[4], y + scale * row[5], z + scale * row[6], o + scale * row[7]
+    v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = s, t, u, w, x, y, z, o
+    low = (s > size * noise[0]) | (t > size * noise[1]) << 1 | (u > size * noise[2]) << 2
+    high = (x > size * noise[4]) | (y > size * noise[5]) << 1 | (z > size * noise[6]) << 2
+    return low | (w > size * noise[3]) << 3 | (high | (o > size * noise[7]) << 3) << 4
 
 
 @njit(cache=True, nogil=True)
 def search(
-    M: Array, slack: Array, repaired: Array, support: int, c: Vector, size: float, v: Vector
+    M: Array, slack: Array, repaired: Array, support: int, c: Vector, n: int, size: float, v: Vector
 ) -> tuple[int, int]:
-    """Return the support of the solution for c, or -1 if none was found, and how many were tried.
+    """Return the support of the solution for c, or -1, and how many were tried; v is then M c.
 
-    All entries of the wrong sign change sides at once (block principal pivoting); where that
-    does not reduce their number, only the last one does.
+    All entries of the wrong sign change sides at once (block principal pivoting). Where that has
+    not led to the end soon, only the last one does (Murty 1974).
     """
-    fewest, patience = WIDTH + 1, 3
-    for tried in range(1, 100):
-        found = positive_entries(M, slack, support, c, size, v)
+    for tried in range(1, 20 * WIDTH):
+        found = positive_entries(M, slack, support, c, n, size, v)
         if found == support:
             return support, tried
-        wrong, count, last = found ^ support, 0, 0
-        for i in range(WIDTH):
-            if wrong >> i & 1:
-                count, last = count + 1, i
-        if count < fewest:
-            fewest, patience = count, 3
-        elif patience > 0:
-            patience -= 1
-        else:
-            found = support ^ (1 << last)
+        if tried > 2 * WIDTH:
+            wrong, last = found ^ support, 1
+            while last << 1 <= wrong:
+                last <<= 1
+            found = support ^ last
         support = repaired[found]
     return -1, tried
 
@@ -135,10 +174,10 @@ def search(
 def fit_few(
     atoms: Array,
     targets: Array,
-    G: Array,
     sums: Vector,
     M: Array,
     slack: Array,
+    level: Array,
     functional: Array,
     squares: Array,
     repaired: Array,
@@ -151,82 +190,78 @@ def fit_few(
     codes: Array,
     counts: Array,
 ) -> None:
-    """Fit and certify every row of `targets`, as `batch.fit_targets`; G and sums are padded."""
-    n, m = X.shape[1], targets.shape[1]
-    c, x, g, v, r = np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH), np.empty(m)
-    support = 0
-    for i in range(len(targets)):
-        b = targets[i]
-        multiply(atoms, b, n, m, c)
-        square = dot(b, b, m)
-        support, counts[i] = search(M, slack, repaired, support, c, np.sqrt(square), v)
-        codes[i] = OPTIMAL if support >= 0 and in_range(square, b) else REDO
-        if codes[i] == REDO:
-            support = 0
-            continue
-        for j in range(WIDTH):
-            x[j] = v[j] if support >> j & 1 else 0.0
-        if delicate[support]:
-            residual(atoms, b, x, n, r)
-            multiply(atoms, r, n, m, g)
-            positive_entries(M, slack, support, g, 0.0, v)
+    """Fit and certify every row of `targets`, as `batch.fit_targets`; `atoms` has rows to spare.
+
+    The slopes of the atoms in the support are zero but for rounding; what that may amount to is
+    in the gap.
+    """
+    n, m, support = X.shape[1], targets.shape[1], 0
+    c, C, V, v = np.zeros(WIDTH + 2), np.zeros((n, WIDTH)), np.zeros((n, WIDTH)), np.zeros(WIDTH)
+    squares_b, sizes, found = np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH, np.int64)
+    for start in range(0, len(targets), WIDTH):
+        width = min(WIDTH, len(targets) - start)
+        for p in range(width):
+            squares_b[p] = products(atoms, targets[start + p], n, c)
+            sizes[p] = np.sqrt(squares_b[p])
             for j in range(n):
-                if support >> j & 1:
-                    x[j] = max(0.0, x[j] + v[j])
-        gradient(G, c, x, g)
-        left = square
-        for j in range(WIDTH):
-            left -= x[j] * (c[j] + g[j])
-        if left < CANCELLED * square:
-            residual(atoms, b, x, n, r)
-            left = dot(r, r, m)
-        rnorms[i] = np.sqrt(left)
-        gaps[i], proven[i] = certified(x, g, sums, functional[support], m, squares[support], left)
-        for j in range(n):
-            X[i, j], duals[i, j] = x[j], -g[j]
+                C[j, p] = c[j]
+        tried = max(support, 0)
+        try_on_block(M, slack, tried, C, n, sizes, V, found)
+        for p in range(width):
+            i, b, square = start + p, targets[start + p], squares_b[p]
+            support, counts[i] = tried, 1
+            for j in range(n):
+                c[j], v[j] = C[j, p], V[j, p]
+            if found[p] != tried:
+                support, more = search(M, slack, repaired, repaired[found[p]], c, n, sizes[p], v)
+                counts[i] += more
+            if support < 0 or delicate[support] or not in_range(square, b):
+                codes[i] = REDO
+                continue
+            codes[i], proven[i] = OPTIMAL, True
+            left, rough, steep = square, 0.0, 0.0
+            for j in range(n):
+                inside = float(support >> j & 1)  # as a factor: a branch would be mispredicted
+                weight, slope = inside * v[j], (1.0 - inside) * v[j]
+                X[i, j], duals[i, j] = weight, -slope
+                left -= weight * c[j]
+                rough += weight * level[support, j]
+                steep = max(steep, slope)
+            if left < CANCELLED * square:
+                left = squared_residual(atoms, b, X[i])
+            rnorms[i] = np.sqrt(left)
+            gap = sizes[p] * rough
+            if steep > 0.0:
+                gap += tilted(X[i], duals[i], sums, functional[support], m, squares[support], left)
+            gaps[i] = min(gap, 0.5 * left)
 
 
 @njit(cache=True, nogil=True)
-def residual(atoms: Array, b: Vector, x: Vector, n: int, r: Vector) -> None:
-    """Write b - A x."""
-    r[:] = b
-    for j in range(n):
+def squared_residual(atoms: Array, b: Vector, x: Vector) -> float:
+    """Return ||b - A x||^2."""
+    r = b.copy()
+    for j in range(len(x)):
         if x[j] != 0.0:
             weight, column = x[j], atoms[j]
             for i in range(len(b)):
                 r[i] -= weight * column[i]
+    return dot(r, r, len(r))
 
 
 @njit(cache=True, nogil=True)
-def gradient(G: Array, c: Vector, x: Vector, g: Vector) -> None:
-    """Write c - G x."""
-    for i in range(WIDTH):
-        g[i] = c[i]
-    for j in range(WIDTH):
-        row, weight = G[j], x[j]
-        for i in range(WIDTH):
-            g[i] -= weight * row[i]
-
-
-@njit(cache=True, nogil=True)
-def certified(
-    x: Vector, g: Vector, sums: Vector, others: Vector, m: int, square: float, left: float
-) -> tuple[float, bool]:
-    """Return the gap of weights x with g = A'r, and whether it is proved; as in `certificate`.
+def tilted(
+    x: Vector, dual: Vector, sums: Vector, others: Vector, m: int, square: float, left: float
+) -> float:
+    """Return what slopes above zero add to the gap; as in `certificate`.
 
     `sums` and `others` are A't for the vector of ones and for the one of the support.
     """
-    complementarity = 0.0
-    for j in range(WIDTH):
-        complementarity -= x[j] * g[j]
     for attempt in range(2):
-        against = sums if attempt == 0 else others
-        v = tilt(g, against)
+        against, length = (sums, float(m)) if attempt == 0 else (others, square)
+        v = tilt(-dual, against[: len(dual)])
         if v >= 0.0:
             reach = 0.0
-            for j in range(WIDTH):
+            for j in range(len(x)):
                 reach += x[j] * against[j]
-            length = float(m) if attempt == 0 else square
-            gap = complementarity + v * (reach + 0.5 * v * length)
-            return max(0.0, min(gap, 0.5 * left)), True
-    return 0.5 * left, True
+            return max(0.0, v * (reach + 0.5 * v * length))
+    return 0.5 * left

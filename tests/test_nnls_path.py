@@ -1,0 +1,133 @@
+"""The path of non-negative orthogonal matching pursuit, and the choice of a fit on it."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from conepursuit import (
+    FCMP,
+    Cone,
+    Dictionary,
+    LeastSquares,
+    NNLSPath,
+    Status,
+    iterates,
+    nnls,
+    nnls_path,
+)
+
+
+def problem(shape=(60, 200), n_atoms=5, noise=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.random(shape)
+    A /= np.linalg.norm(A, axis=0)
+    x = np.zeros(shape[1])
+    x[rng.choice(shape[1], n_atoms, replace=False)] = rng.uniform(1, 3, n_atoms)
+    b = A @ x
+    return A, b + noise * np.linalg.norm(b) / shape[0] ** 0.5 * rng.standard_normal(shape[0]), x
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_path_is_the_generic_loop(seed):
+    """Variant 1 of FCMP on unit atoms: the best of its states with at most k atoms."""
+    A, b, _ = problem(seed=seed)
+    path = nnls_path(A, b, 12)
+    best = {}
+    for state in iterates(LeastSquares(b), Cone(Dictionary(A)), FCMP(variant=1)):
+        size = len(state.iterate.weights)
+        if size > 12:
+            break
+        best[size] = min(state.value, best.get(size, np.inf))
+    values = np.minimum.accumulate([best.get(k, np.inf) for k in range(13)])[1:]
+    np.testing.assert_allclose(0.5 * path.rnorm**2, values[: len(path)], rtol=1e-10)
+
+
+def test_what_a_path_holds():
+    A, b, _ = problem()
+    path = nnls_path(A, b, 20)
+    assert isinstance(path, NNLSPath)
+    assert len(path) == 20
+    assert "20 fits" in repr(path)
+    assert (np.diff(path.rnorm) <= 0).all()
+    for k, (support, weights, rnorm) in enumerate(
+        zip(path.supports, path.weights, path.rnorm, strict=True), 1
+    ):
+        assert len(support) == len(weights) <= k
+        assert (weights > 0).all()
+        assert np.linalg.norm(A @ path.x(k) - b) == pytest.approx(rnorm, rel=1e-12)
+        refit = nnls(A[:, support], b)
+        assert refit.rnorm == pytest.approx(rnorm, rel=1e-12)
+    budget = nnls(A, b, max_atoms=20)
+    assert budget.status is Status.MAX_ATOMS
+    assert budget.rnorm == pytest.approx(path.rnorm[-1], rel=1e-12)
+
+
+def test_the_path_ends_at_the_solution():
+    A, b, _ = problem()
+    path = nnls_path(A, b, 1000)
+    full = nnls(A, b)
+    assert path.rnorm[-1] == pytest.approx(full.rnorm, rel=1e-12)
+    np.testing.assert_allclose(path.x(1000), full.x, atol=1e-10)
+
+
+def test_choices():
+    A, b, x = problem(noise=0.02)
+    path = nnls_path(A, b, 15)
+    chosen = path.by_bic()
+    assert chosen == np.argmin(path.bic) + 1
+    assert set(np.flatnonzero(x)) <= set(path.supports[chosen - 1])
+    target = float(path.rnorm[6])
+    assert path.by_residual(target) == 7
+    assert path.by_residual(0.0) == 15
+    by_folds = path.by_cross_validation(5, random_state=1)
+    assert path.by_cross_validation(5, random_state=1) == by_folds
+    assert 3 <= by_folds <= 15
+    with pytest.raises(ValueError, match="n_folds"):
+        path.by_cross_validation(1)
+
+
+def test_forced_and_forbidden():
+    A, b, x = problem()
+    true = np.flatnonzero(x)
+    first = np.setdiff1d(np.arange(20), true)[:2]
+    path = nnls_path(A, b, 6, forced=first, forbidden=true[:2])
+    assert not set(true[:2]) & set(np.concatenate(path.supports))
+    alone = nnls(A[:, first], b)
+    assert path.rnorm[1] <= alone.rnorm * (1 + 1e-12)
+    everything = nnls_path(A, b, 400, forbidden=true[:2])
+    allowed = np.setdiff1d(np.arange(200), true[:2])
+    assert everything.rnorm[-1] == pytest.approx(nnls(A[:, allowed], b).rnorm, rel=1e-10)
+    assert path.by_cross_validation(3) >= 1
+    for wrong in (
+        {"forced": [200]}, {"forbidden": [-1]}, {"forced": [1], "forbidden": [1]},
+        {"forced": range(7)},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"forced|forbidden"):
+            nnls_path(A, b, 6, **wrong)
+
+
+def test_kinds_and_many_targets():
+    A, b, _ = problem()
+    reference = nnls_path(A, b, 8)
+    for kind in (np.asfortranarray(A), sparse.csr_array(A), A.astype(np.float32)):
+        path = nnls_path(kind, b, 8)
+        np.testing.assert_allclose(path.rnorm, reference.rnorm, rtol=1e-5)
+        assert [s.tolist() for s in path.supports] == [s.tolist() for s in reference.supports]
+    paths = nnls_path(A, np.stack([b, 2 * b], axis=1), 8, n_jobs=2)
+    np.testing.assert_allclose(paths[1].rnorm, 2 * paths[0].rnorm, rtol=1e-12)
+    np.testing.assert_allclose(paths[0].rnorm, reference.rnorm, rtol=1e-12)
+    weights = np.arange(60) % 2
+    halved = nnls_path(A, b, 8, weights=weights)
+    np.testing.assert_allclose(halved.rnorm, nnls_path(A[1::2], b[1::2], 8).rnorm, rtol=1e-10)
+
+
+def test_targets_that_nothing_fits():
+    path = nnls_path(np.eye(3), [-1.0, -2.0, -3.0], 2)
+    assert len(path) == 1
+    assert len(path.supports[0]) == 0
+    assert path.rnorm[0] == pytest.approx(14**0.5)
+    assert path.by_bic() == 1
+    with pytest.raises(ValueError, match="b must be finite"):
+        nnls_path(np.eye(3), [1.0, np.nan, 1.0], 2)
+    with pytest.raises(ValueError, match="A must be finite"):
+        nnls_path(np.full((3, 3), np.nan), [1.0, 1.0, 1.0], 2)
