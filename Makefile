@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench bench-nnls clean
 
 demo: .venv/.cli
 	$(BIN)/python -m conepursuit.experiments.synthetic --out out
@@ -24,6 +24,9 @@ format: .venv/.lint
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/iteration_cost.py
+
+bench-nnls: .venv/.bench
+	$(BIN)/python benchmarks/nnls.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

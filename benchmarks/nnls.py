@@ -9,7 +9,7 @@ the level. One thread, CPU clock, contestants in turns; the cells are "minimum /
 - "-": it raised or took over a minute at once, or was not tried (``Variant.suits``).
 - "≈": a loop over some of the targets, extrapolated.
 
-Run it with ``CONEPURSUIT_DATA=... python benchmarks/nnls.py``.
+Run it with ``CONEPURSUIT_DATA=... make bench-nnls``; it takes about half an hour.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """nnls and certify_nnls: right answers for any input, and a proof with them."""
 
+import pickle
 import warnings
 
 import mpmath
@@ -112,6 +113,10 @@ def test_it_is_scipys_tuple_with_more():
     np.testing.assert_allclose(result.dual, A.T @ (A @ x - b), atol=1e-15)
     assert result.support.tolist() == np.flatnonzero(x).tolist()
     assert "proven" in repr(result)
+    copied = pickle.loads(pickle.dumps(result))
+    assert copied.status is result.status
+    assert copied.gap == result.gap
+    np.testing.assert_array_equal(copied[0], x)
     many = nnls(A, np.eye(2))
     assert many.x.shape == many.dual.shape == many.support.shape == (2, 2)
     assert many.rnorm.shape == many.gap.shape == many.proven.shape == many.n_iter.shape == (2,)
@@ -337,6 +342,7 @@ def test_bad_data_is_named(A, b, message):
         ({"max_atoms": 0}, "max_atoms must be a positive integer"),
         ({"max_iter": 1.5}, "max_iter must be a positive integer"),
         ({"tol": -1.0}, "tol must be"),
+        ({"start": [1.0, 1.0], "max_atoms": 1}, "start has 2 positive weights"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],
 )

@@ -53,6 +53,9 @@ class NNLSResult(tuple[Any, Any]):
         }  # fmt: skip
         return self
 
+    def __getnewargs__(self) -> Any:  # so that it can be pickled and copied
+        return tuple(vars(self).values())
+
     @property
     def support(self) -> Array:
         """The indices of the positive weights; with many targets, where they are, as booleans."""

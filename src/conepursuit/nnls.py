@@ -100,6 +100,11 @@ def nnls(
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
     first = None if start is None else weights_of(start, shape)
+    if first is not None and np.count_nonzero(first, axis=0).max() > limit:
+        raise ValueError(
+            f"start has {np.count_nonzero(first, axis=0).max()} positive weights, but max_atoms "
+            f"is {limit}."
+        )
     if not tol >= 0:
         raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
     if n_jobs == 0:
@@ -113,7 +118,8 @@ def nnls(
     def alone(i: int) -> NNLSResult:
         own = None if rows is None else rows[:, i]
         begin = None if first is None else first[:, i]
-        return _fit(matrix, target[:, i], own, begin, limit, max_steps, tol)
+        b = np.ascontiguousarray(target[:, i], dtype=np.float64)
+        return _fit(matrix, b, own, begin, limit, max_steps, tol)
 
     together = rows is None and (first is None or limit >= n)
     return fit_many(
