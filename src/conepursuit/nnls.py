@@ -247,7 +247,7 @@ def _fit(
     if rows is not None:
         matrix, b, _ = weighted(matrix, b, rows)
     n = matrix.shape[1]
-    if isinstance(matrix, np.ndarray) and n <= FEW:
+    if n <= FEW and isinstance(matrix, np.ndarray):
         fit = fit_whole(matrix, b, start, limit, max_steps)
     elif limit < n:
         fit = fit_greedily(matrix, b, start, limit, max_steps)
@@ -280,9 +280,8 @@ def fit_whole(
     # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
     gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
     x = np.zeros(n) if start is None else start.copy()
-    dual, rnorm, gap, proven, code, steps = fit_target(
-        atoms, np.ascontiguousarray(b), gram, x, limit, max_steps
-    )
+    target = b if b.flags.c_contiguous else b.copy()
+    dual, rnorm, gap, proven, code, steps = fit_target(atoms, target, gram, x, limit, max_steps)
     if code < 0:
         return None
     return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)

@@ -22,8 +22,8 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
         check_finite(matrix, "A")
         matrix = dense(matrix)
     target = as_real_array(b, "b")
-    if target.ndim == 1:
-        target = target.astype(np.float64, copy=False)
+    if target.ndim == 1 and target.dtype.char != "d":
+        target = target.astype(np.float64)
     if target.ndim not in (1, 2) or len(target) != matrix.shape[0]:
         raise ValueError(
             "b must be a vector with one entry per row of A, or a matrix with one target per "

@@ -171,7 +171,7 @@ class WorkingSet:
             scale = np.where(allowed | (self.weights > 0), scale, 0.0)
         r, g = np.empty(len(target)), np.empty(size)
         self.count, code, steps, self.orthogonal = fit(
-            atoms, target, atoms @ target, scale, self._gram, np.arange(size + 1), self.weights,
+            atoms, target, atoms @ target, scale, self._gram, self.weights,
             self._factor, self._order, self._y, self.count, r, g, self.orthogonal, limit, max_steps,
         )  # fmt: skip
         self.residual = r

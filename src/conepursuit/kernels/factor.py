@@ -51,15 +51,21 @@ def append(C: Array, order: Array, k: int, gram: Vector, atom: int, floor: float
     sine of its angle to them is at most `floor`. The first k entries of row k hold the solution of
     C y = gram[order] in either case.
     """
-    row = C[k]
     for i in range(k):
-        row[i] = gram[order[i]]
+        C[k, i] = gram[order[i]]
+    order[k] = atom
+    return complete(C, k, gram[atom], floor)
+
+
+@njit(cache=True, nogil=True)
+def complete(C: Array, k: int, square: float, floor: float) -> bool:
+    """Make row k of the factor from the inner products of an atom with the others, as `append`."""
+    row = C[k]
     forward_solve(C, k, row)
-    pivot = gram[atom] - dot(row, row, k)
-    if not pivot > floor * gram[atom]:
+    pivot = square - dot(row, row, k)
+    if not pivot > floor * square:
         return False
     row[k] = 1.0 / np.sqrt(pivot)
-    order[k] = atom
     return True
 
 

@@ -1,8 +1,8 @@
 """Non-negative least squares of one target: an active set that admits blocks of atoms.
 
 Atoms are rows of contiguous memory. Two ways to keep the factor C of the passive atoms share one
-loop: on rows of the Gram matrix, which are made when an atom enters, and on an orthonormal basis of
-the passive atoms, whose accuracy is that of a QR factorisation.
+loop: on inner products, which a Gram matrix holds or which are made when an atom enters, and on an
+orthonormal basis of the passive atoms, whose accuracy is that of a QR factorisation.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from conepursuit.kernels.factor import (
     EPS,
     append,
     backward_solve,
+    complete,
     dot,
     remove,
     rotate,
@@ -99,23 +100,23 @@ def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def admit(
-    P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: Array, slot: Array
-) -> bool:
+def admit(P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: Array) -> bool:
     """Make an atom passive; False, and it is blocked, if it depends on the passive ones."""
+    column, m = atoms[atom], len(b)
     if len(P.Q):
-        admitted = append_orthogonal(P, k, atoms[atom], atom)
+        admitted = append_orthogonal(P, k, column, atom)
+    elif len(G):
+        admitted = append(P.C, P.order, k, G[atom], atom, ILL_CONDITIONED)
     else:
-        if slot[atom] < 0:
-            slot[atom] = slot[-1]
-            slot[-1] += 1
-            np.dot(atoms, atoms[atom], G[slot[atom]])
-        admitted = append(P.C, P.order, k, G[slot[atom]], atom, ILL_CONDITIONED)
+        for i in range(k):
+            P.C[k, i] = dot(atoms[P.order[i]], column, m)
+        P.order[k] = atom
+        admitted = complete(P.C, k, dot(column, column, m), ILL_CONDITIONED)
     if not admitted:
         P.blocked[atom] = REFUSED
         return False
     if len(P.Q):
-        P.y[k] = dot(P.Q[k], b, len(b))
+        P.y[k] = dot(P.Q[k], b, m)
     else:
         P.y[k] = (c[atom] - dot(P.C[k], P.y, k)) * P.C[k, k]
     P.inside[atom] = True
@@ -144,7 +145,6 @@ def admit_block(
     c: Vector,
     inverse_norms: Vector,
     G: Array,
-    slot: Array,
 ) -> int:
     """Make the steepest atoms passive, at most `room` at once; return how many are passive.
 
@@ -162,9 +162,9 @@ def admit_block(
         coherent = False
         for i in range(before, k):
             other = P.order[i]
-            cosine = G[slot[other], best] * inverse_norms[other] * inverse_norms[best]
-            coherent |= cosine > COHERENT
-        if not coherent and admit(P, k, best, atoms, b, c, G, slot):
+            product = G[other, best] if len(G) else dot(atoms[other], atoms[best], len(b))
+            coherent |= product * inverse_norms[other] * inverse_norms[best] > COHERENT
+        if not coherent and admit(P, k, best, atoms, b, c, G):
             k += 1
             cut = max(cut, SHARE * steepest)
     return k
@@ -187,7 +187,8 @@ def descend(
     steps = 0
     while k > 0 and steps < max_steps:
         steps += 1
-        z[:k] = P.y[:k]
+        for i in range(k):
+            z[i] = P.y[i]
         backward_solve(P.C, k, z)
         before = k
         for i in range(k - 1, -1, -1):
@@ -226,7 +227,6 @@ def pursue(
     c: Vector,
     inverse_norms: Vector,
     G: Array,
-    slot: Array,
     x: Vector,
     P: Passive,
     k: int,
@@ -245,16 +245,18 @@ def pursue(
     r, z, slopes, room = np.empty(m), np.empty(n + 1), np.empty(n), 1
     k, steps = descend(P, k, -1, x, z, max_steps)
     while True:
-        if orthogonal:
+        if orthogonal or len(G) == 0:
             residual(atoms, b, x, P.order, k, r)
             np.dot(atoms, r, g)
         else:
-            g[:] = c
+            for j in range(n):
+                g[j] = c[j]
             for i in range(k):
-                weight, row = x[P.order[i]], G[slot[P.order[i]]]
+                weight, row = x[P.order[i]], G[P.order[i]]
                 for j in range(n):
                     g[j] -= weight * row[j]
-        slopes[:] = g * inverse_norms
+        for j in range(n):
+            slopes[j] = g[j] * inverse_norms[j]
         tolerance = rounding(b, x, inverse_norms, P.order, k)
         free, refused = False, False
         for j in range(n):
@@ -268,7 +270,7 @@ def pursue(
         if steps >= max_steps:
             return k, MAX_STEPS, steps
         before = k
-        k = admit_block(slopes, tolerance, room, P, k, atoms, b, c, inverse_norms, G, slot)
+        k = admit_block(slopes, tolerance, room, P, k, atoms, b, c, inverse_norms, G)
         entered = k - before
         if entered == 0:  # all that were asked are blocked now
             continue

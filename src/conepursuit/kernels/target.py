@@ -67,13 +67,11 @@ def holds(g: Vector, inverse_norms: Vector, P: Passive, noise: float, partial: b
 
 
 @njit(cache=True, nogil=True)
-def enter_start(
-    atoms: Array, b: Vector, c: Vector, G: Array, slot: Array, x: Vector, P: Passive, k: int
-) -> int:
+def enter_start(atoms: Array, b: Vector, c: Vector, G: Array, x: Vector, P: Passive, k: int) -> int:
     """Make the atoms with weight passive; those that depend on others lose their weight."""
     for j in range(len(x)):
         if x[j] > 0.0 and not P.inside[j]:
-            if admit(P, k, j, atoms, b, c, G, slot):
+            if admit(P, k, j, atoms, b, c, G):
                 k += 1
             else:
                 x[j] = 0.0
@@ -88,7 +86,6 @@ def pursue_and_polish(
     c: Vector,
     inverse_norms: Vector,
     G: Array,
-    slot: Array,
     x: Vector,
     P: Passive,
     k: int,
@@ -98,12 +95,10 @@ def pursue_and_polish(
     max_steps: int,
 ) -> tuple[int, int, int]:
     """Pursue until polishing leaves all weights positive and the data agree; as `pursue`."""
-    k = enter_start(atoms, b, c, G, slot, x, P, k)
+    k = enter_start(atoms, b, c, G, x, P, k)
     code, steps = STALLED, 0
     for _ in range(5):
-        k, code, more = pursue(
-            atoms, b, c, inverse_norms, G, slot, x, P, k, g, limit, max_steps - steps
-        )
+        k, code, more = pursue(atoms, b, c, inverse_norms, G, x, P, k, g, limit, max_steps - steps)
         steps += more
         if polish(atoms, b, x, P, k, r):
             break
@@ -126,7 +121,6 @@ def fit(
     c: Vector,
     inverse_norms: Vector,
     G: Array,
-    slot: Array,
     x: Vector,
     C: Array,
     order: Array,
@@ -146,9 +140,8 @@ def fit(
         The columns of A, as rows.
     b, c, inverse_norms : arrays of shape (m,), (n,), (n,)
         The target, A'b, and one over the norms of the atoms (0 for a zero atom).
-    G, slot : arrays of shape (>= n, >= n) and (n + 1,)
-        Rows of A'A; row slot[j] belongs to atom j, or is made when it enters if that is -1. The
-        last entry of `slot` counts the rows in use.
+    G : array of shape (>= n, >= n) or (0, 0)
+        A'A, or nothing where few of its entries will be needed.
     x : array of shape (n,)
         The start, and on return the solution.
     C, order, y, k : arrays and int
@@ -173,7 +166,7 @@ def fit(
             inside[order[i]] = True
         P = Passive(C, order, y, np.empty((0, m)), inside, blocked, cosines, sines)
         k, code, steps = pursue_and_polish(
-            atoms, b, c, inverse_norms, G, slot, x, P, k, r, g, limit, max_steps
+            atoms, b, c, inverse_norms, G, x, P, k, r, g, limit, max_steps
         )
         if code != STALLED:
             return k, code, steps, False
@@ -181,7 +174,7 @@ def fit(
     basis = np.empty((min(n, m) + 1, m))
     P = Passive(C, order, y, basis, inside, blocked, cosines, sines)
     k, code, more = pursue_and_polish(
-        atoms, b, c, inverse_norms, G, slot, x, P, 0, r, g, limit, max_steps - steps
+        atoms, b, c, inverse_norms, G, x, P, 0, r, g, limit, max_steps - steps
     )
     return k, code, steps + more, True
 
@@ -212,13 +205,9 @@ def fit_target(
         inverse_norms[j] = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
     if not regular:
         return g, 0.0, 0.0, False, IRREGULAR, 0
-    slot, rows = np.arange(n + 1), G
-    if len(G) == 0:
-        slot[:n], slot[n] = -1, 0
-        rows = np.empty((n, n))
     C, order, y = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
     k, code, steps, _ = fit(
-        atoms, b, c, inverse_norms, rows, slot, x, C, order, y, 0, r, g, False, limit, max_steps
+        atoms, b, c, inverse_norms, G, x, C, order, y, 0, r, g, False, limit, max_steps
     )
     v = tilt(g, sums)
     if v < 0.0:
