@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
-from conepursuit import Status, certify_nnls, nnls, nnls_gram
+from conepursuit import Status, certify_nnls, nnls, nnls_gram, nnls_path
 from problems import brute_force_nnls
 
 
@@ -397,3 +397,5 @@ def test_no_warnings():
         nnls(np.zeros((3, 2)), np.zeros(3))
         nnls(1e-200 * np.eye(3), np.ones(3) * 1e-160)
         nnls(1e200 * np.eye(3), np.ones((3, 2)))
+        nnls(np.full((3, 700), 1e200), 1e160 * np.ones(3))
+        nnls_path(1e200 * np.eye(3), 1e160 * np.ones(3), 2)

@@ -121,6 +121,15 @@ def test_kinds_and_many_targets():
     np.testing.assert_allclose(halved.rnorm, nnls_path(A[1::2], b[1::2], 8).rnorm, rtol=1e-10)
 
 
+def test_units_do_not_matter():
+    A, b, _ = problem()
+    reference = nnls_path(A, b, 8)
+    for scale in (1e-150, 1e150):
+        path = nnls_path(scale * A, scale * b, 8)
+        np.testing.assert_allclose(path.x(8), reference.x(8), rtol=1e-10)
+        np.testing.assert_allclose(path.rnorm, scale * reference.rnorm, rtol=1e-10)
+
+
 def test_targets_that_nothing_fits():
     path = nnls_path(np.eye(3), [-1.0, -2.0, -3.0], 2)
     assert len(path) == 1

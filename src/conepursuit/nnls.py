@@ -23,9 +23,8 @@ from conepursuit.targets import (
     check_entries,
     count,
     matrix_and_target,
-    powers_of,
+    rescaled,
     root_weights,
-    scaled_columns,
     weighted,
     weights_of,
 )
@@ -257,9 +256,7 @@ def _fit(
         return fit
     check_finite(matrix, "A")
     check_entries(b, "b")
-    # All is finite, but squares overflow or underflow: powers of two change no digit.
-    powers, power = powers_of(matrix), int(np.frexp(np.abs(b).max())[1])
-    scaled, unit = scaled_columns(matrix, -powers), np.ldexp(b, -power)
+    scaled, unit, powers, power = rescaled(matrix, b)
     first = None if start is None else np.ldexp(start, powers - power)
     fit = _fit(scaled, unit, None, first, limit, max_steps, tol)
     return NNLSResult(

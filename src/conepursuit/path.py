@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -13,8 +13,15 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.batches import run
 from conepursuit.fits import MAX_ATOMS, MAX_STEPS, OPTIMAL, NNLSResult
 from conepursuit.linear import check_finite, matvec, rmatvec
-from conepursuit.targets import check_entries, count, matrix_and_target, root_weights, weighted
-from conepursuit.working_set import WorkingSet, finished, in_range, survey
+from conepursuit.targets import (
+    check_entries,
+    count,
+    matrix_and_target,
+    rescaled,
+    root_weights,
+    weighted,
+)
+from conepursuit.working_set import WorkingSet, finished, surveyed
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +176,17 @@ def indices(chosen: Iterable[int], n: int, name: str) -> Array:
 
 def make_path(matrix: Any, b: Vector, most: int, forced: Array, forbidden: Array) -> NNLSPath:
     """Return the path of one target."""
-    known = survey(matrix, b)
-    if not (known.regular and in_range(b)):
+    known = surveyed(matrix, b)
+    if known is None:
         check_finite(matrix, "A")
-        raise ValueError(
-            "the entries of A or b are so large or small that their squares overflow or "
-            "underflow; scale them."
+        scaled, unit, powers, power = rescaled(matrix, b)
+        path = make_path(scaled, unit, most, forced, forbidden)
+        weights = [
+            np.ldexp(weights, power - powers[support])
+            for support, weights in zip(path.supports, path.weights, strict=True)
+        ]
+        return replace(
+            path, weights=weights, rnorm=np.ldexp(path.rnorm, power), _matrix=matrix, _b=b
         )
     known.inverse_norms[forbidden] = 0.0
     work = WorkingSet(matrix, b, known)
@@ -222,8 +234,8 @@ def fit_greedily(
     matrix: Any, b: Vector, start: Vector | None, limit: int, max_steps: int
 ) -> NNLSResult | None:
     """Fit one target with at most `limit` atoms; None if the data need scaling."""
-    known = survey(matrix, b)
-    if not (known.regular and in_range(b)):
+    known = surveyed(matrix, b)
+    if known is None:
         return None
     work, code, steps = WorkingSet(matrix, b, known), OPTIMAL, 0
     for state in greedy_steps(work, np.empty(0, dtype=np.intp), start, limit, max_steps):

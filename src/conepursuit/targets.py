@@ -21,6 +21,8 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
     if not isinstance(matrix, np.ndarray) and matrix.shape[0] * matrix.shape[1] <= SMALL:
         check_finite(matrix, "A")
         matrix = dense(matrix)
+    if isinstance(matrix, np.ndarray) and not matrix.flags.forc:
+        matrix = np.ascontiguousarray(matrix)
     target = as_real_array(b, "b")
     if target.ndim == 1 and target.dtype.char != "d":
         target = target.astype(np.float64)
@@ -90,8 +92,11 @@ def weighted(matrix: Any, b: Array, rows: Vector) -> tuple[Any, Array, None]:
     return matrix, out, None
 
 
-def powers_of(matrix: Any) -> Array:
-    """Return the exponents of two next to the largest entry of every column."""
+def rescaled(matrix: Any, b: Vector) -> tuple[Any, Vector, Array, int]:
+    """Return the columns of a matrix and a target near one, and their exponents of two.
+
+    Where squares of the entries overflow or underflow, powers of two change no digit.
+    """
     if isinstance(matrix, LinearOperator):
         raise ValueError(
             "the entries of A or b are so large or small that their squares overflow or "
@@ -99,13 +104,10 @@ def powers_of(matrix: Any) -> Array:
         )
     largest = abs(matrix).max(axis=0)
     powers: Array = np.frexp(largest.toarray().ravel() if sparse.issparse(largest) else largest)[1]
-    return powers
-
-
-def scaled_columns(matrix: Any, powers: Array) -> Any:
-    """Return a float64 copy of a matrix with its columns times powers of two."""
+    power = int(np.frexp(np.abs(b).max())[1])
     if sparse.issparse(matrix):
         scaled = matrix.copy()
-        scaled.data = np.ldexp(matrix.data, np.repeat(powers, np.diff(matrix.indptr)))
-        return scaled
-    return np.ldexp(matrix.astype(np.float64, copy=False), powers)
+        scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))
+    else:
+        scaled = np.ldexp(matrix.astype(np.float64, copy=False), -powers)
+    return scaled, np.ldexp(b, -power), powers, power

@@ -107,6 +107,14 @@ def _(matrix: LinearOperator, b: Vector) -> Survey:
     return Survey.of(rmatvec(matrix, b), squares, sums, True)
 
 
+def surveyed(matrix: Any, b: Vector) -> Survey | None:
+    """Return the survey, or None if something is not finite or lost to overflow or underflow."""
+    with np.errstate(all="ignore"):
+        known, square = survey(matrix, b), float(b @ b)
+    regular = known.regular and (LEAST <= square <= LARGEST or not b.any())
+    return known if regular else None
+
+
 class WorkingSet:
     """Some atoms of a dictionary, with everything that a fit on them keeps.
 
@@ -289,10 +297,10 @@ def fit_large(
     matrix: Any, b: Vector, start: Vector | None, max_steps: int, tol: float
 ) -> NNLSResult | None:
     """Fit one target with a working set of atoms; None if the data need scaling."""
-    known, square = survey(matrix, b), float(b @ b)
-    if not (known.regular and in_range(b)):
+    known = surveyed(matrix, b)
+    if known is None:
         return None
-    n, work = matrix.shape[1], WorkingSet(matrix, b, known)
+    n, work, square = matrix.shape[1], WorkingSet(matrix, b, known), float(b @ b)
     steps, code, scores = 0, OPTIMAL, known.products
     hopeful = isinstance(matrix, np.ndarray)  # of an exact fit
     if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
@@ -332,11 +340,6 @@ def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSRes
         gap, proven = work.certificate(scores, work.functional())
     rnorm = float(np.linalg.norm(work.residual))
     return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
-
-
-def in_range(b: Vector) -> bool:
-    """Return whether the square of a target is finite and lost nothing to overflow or underflow."""
-    return LEAST <= float(b @ b) <= LARGEST or not b.any()
 
 
 def exact_fit(matrix: Array, b: Vector, known: Survey, tol: float) -> NNLSResult | None:
