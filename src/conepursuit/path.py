@@ -185,9 +185,8 @@ def make_path(matrix: Any, b: Vector, most: int, forced: Array, forbidden: Array
             np.ldexp(weights, power - powers[support])
             for support, weights in zip(path.supports, path.weights, strict=True)
         ]
-        return replace(
-            path, weights=weights, rnorm=np.ldexp(path.rnorm, power), _matrix=matrix, _b=b
-        )
+        rnorm = np.ldexp(path.rnorm, power)
+        return replace(path, weights=weights, rnorm=rnorm, _matrix=matrix, _b=b)
     known.inverse_norms[forbidden] = 0.0
     work = WorkingSet(matrix, b, known)
     best: dict[int, tuple[float, Array, Vector]] = {}
