@@ -10,7 +10,7 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from conepursuit import Status, certify_nnls, nnls, nnls_gram, nnls_path
 from problems import brute_force_nnls
@@ -321,8 +321,15 @@ BAD = [
     ([[1.0]], [[[1.0]]], "b must be a vector"),
     ([[1j]], [1.0], "real numbers"),
     (np.full((2, 700), np.inf), [1.0, 2.0], "A must be finite"),
-    (np.ones((2, 3)), [[1.0, np.nan], [1.0, 1.0]], "b must be finite"),
-    (np.ones((2, 30)), [[1.0, np.nan], [1.0, 1.0]], "b must be finite"),
+    (np.ones((2, 3)), [[1.0, np.nan], [1.0, 1.0]], r"b\[:, 1\] must be finite"),
+    (np.ones((2, 30)), [[1.0, np.nan], [1.0, 1.0]], r"b\[:, 1\] must be finite"),
+    (np.ones((2, 3)), sparse.csr_array(np.ones((2, 3))), "b must be dense"),
+    (np.ones((2, 3)), np.ma.masked_greater([1.0, 2.0], 1.5), "b is a masked array"),
+    (
+        LinearOperator((2000, 1000), matvec=lambda x: np.ones(2000)),
+        np.ones(2000),
+        "without rmatvec",
+    ),
 ]
 
 
@@ -335,15 +342,20 @@ def test_bad_data_is_named(A, b, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"start": [1.0]}, "must have shape"),
-        ({"start": [1.0, -1.0]}, "must not be negative"),
+        ({"start": [1.0]}, "start must have shape"),
+        ({"start": [1.0, -1.0]}, "start must not be negative"),
+        ({"start": [1.0, np.nan]}, "start must be finite"),
         ({"weights": [1.0]}, "weights must have shape"),
-        ({"weights": [1.0, -1.0, 1.0]}, "finite and not negative"),
+        ({"weights": [1.0, -1.0, 1.0]}, "finite and not negative; got -1.0"),
         ({"max_atoms": 0}, "max_atoms must be a positive integer"),
         ({"max_iter": 1.5}, "max_iter must be a positive integer"),
+        ({"max_iter": True}, "max_iter must be a positive integer"),
         ({"tol": -1.0}, "tol must be"),
+        ({"tol": None}, "tol must be"),
+        ({"tol": "a"}, "tol must be"),
         ({"start": [1.0, 1.0], "max_atoms": 1}, "start has 2 positive weights"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        ({"n_jobs": "2"}, "n_jobs must be"),
     ],
 )
 def test_bad_options_are_named(options, message):
@@ -371,6 +383,18 @@ def test_gram(rank):
         nnls_gram(-np.eye(8) + 0.1, c)
     with pytest.raises(ValueError, match="as many rows"):
         nnls_gram(G, c[:3])
+    with pytest.raises(ValueError, match="c must be finite"):
+        nnls_gram(G, np.full(8, np.nan))
+    narrow = A.astype(np.float32)
+    assert nnls_gram(narrow.T @ narrow, (narrow.T @ B).astype(np.float32)).x.shape == (8, 5)
+
+
+def test_gram_without_a_minimum_and_of_nothing():
+    assert nnls_gram(np.zeros((2, 2)), np.zeros(2)).x.tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="no minimum"):
+        nnls_gram([[1.0, 0.0], [0.0, 0.0]], [1.0, 1.0])
+    with pytest.raises(ValueError, match="no minimum"):
+        nnls_gram([[1.0, 1.0], [1.0, 1.0]], [1.0, 2.0])
 
 
 def test_certificates_of_others():
@@ -391,6 +415,86 @@ def test_certificates_of_others():
         certify_nnls(A, B[:, 0], -best.x[:, 0] - 1)
 
 
+def test_certificates_in_any_units():
+    for scale in (1e-200, 1e-100, 1.0, 1e100, 1e160):
+        audit = certify_nnls(scale * np.eye(2), [scale, scale], [5.0, 0.0])
+        assert audit.violation == pytest.approx(scale)
+        if 1e-150 < scale < 1e150:
+            assert audit.gap >= 8.49 * scale**2
+        else:
+            assert audit.gap in (0.0, np.inf)  # which is what scale**2 is
+
+
+def test_weighted_fits_can_be_audited():
+    rng = np.random.default_rng(11)
+    A, b = rng.random((20, 6)), rng.random(20)
+    b[3] = np.nan
+    weights = rng.random(20)
+    weights[3] = 0.0
+    result = nnls(A, b, weights=weights)
+    assert certify_nnls(A, b, result, weights=weights).gap <= 1e-14
+    both, twice = np.stack([b, b], axis=1), np.stack([weights, weights], axis=1)
+    many = nnls(A, both, weights=twice)
+    assert (certify_nnls(A, both, many, weights=twice).gap <= 1e-14).all()
+
+
+def test_no_more_atoms_than_rows_are_ever_passive():
+    """Rounding hides that an atom depends on nearly collinear ones; m atoms span everything."""
+    for seed in range(3000):
+        rng = np.random.default_rng(seed)
+        m, e = int(rng.integers(2, 7)), 10.0 ** -rng.uniform(3.5, 4.5)
+        near = np.eye(m)[:, :1] + e * rng.standard_normal((m, 2 * m))
+        A = np.hstack([near, rng.standard_normal((m, 3 * m))])
+        b = near @ rng.random(2 * m) / m
+        b += e * 10.0 ** -rng.uniform(0, 4) * rng.standard_normal(m)
+        result = nnls(A, b)
+        assert len(result.support) <= m
+        assert optimality(A, b, result.x) <= 1e-10
+
+
+def test_no_atom_of_an_operator_is_overlooked():
+    m, n = 1100, 1000
+    rng = np.random.default_rng(0)
+    rows = np.array([rng.choice(m, 2, replace=False) for _ in range(n)])
+    S = sparse.csc_array((np.ones(2 * n), rows.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(m, n))
+    b = S @ rng.random(n)
+    result = nnls(aslinearoperator(S), b)
+    assert result.rnorm <= 1e-10 * np.linalg.norm(b)
+
+
+def test_budgets_end_with_the_status_of_what_ran_out():
+    rng = np.random.default_rng(0)
+    A, b = rng.random((50, 600)), rng.random(50)
+    for matrix in (A, A[:, :500]):
+        assert nnls(matrix, b, max_atoms=30, max_iter=3).status is Status.MAX_ITER
+        assert nnls(matrix, b, max_atoms=3).status is Status.MAX_ATOMS
+        assert nnls(matrix, b, max_atoms=450).status is Status.STATIONARY
+    for shape in ((30, 60), (30, 12)):
+        A, B = rng.standard_normal(shape), rng.random((30, 40))
+        for limit in (1, 2, 4):
+            result = nnls(A, B, max_iter=limit)
+            assert (result.x >= 0).all()
+            np.testing.assert_allclose(result.rnorm, np.linalg.norm(A @ result.x - B, axis=0))
+
+
+def test_inputs_are_left_alone():
+    D = sparse.csc_array((np.ones(6), [2, 0, 2, 1, 1, 0], [0, 3, 6]), shape=(3, 2))
+    nnls(D, np.ones(3))
+    assert D.nnz == 6
+    A, b, start = np.eye(3), np.ones(3), np.ones(3)
+    for array in (A, b, start):
+        array.setflags(write=False)
+    assert nnls(A, b, start=start).x.tolist() == [1.0, 1.0, 1.0]
+    assert nnls(A, np.eye(3)).rnorm.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_no_targets():
+    result = nnls(np.eye(3), np.zeros((3, 0)))
+    assert result.x.shape == (3, 0)
+    assert "0 targets" in repr(result)
+    assert certify_nnls(np.eye(3), np.zeros((3, 0)), result).proven.shape == (0,)
+
+
 def test_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -399,3 +503,4 @@ def test_no_warnings():
         nnls(1e200 * np.eye(3), np.ones((3, 2)))
         nnls(np.full((3, 700), 1e200), 1e160 * np.ones(3))
         nnls_path(1e200 * np.eye(3), 1e160 * np.ones(3), 2)
+        nnls(np.eye(3), 1e200 * np.ones(3))

@@ -140,11 +140,11 @@ def test_an_exact_fit_is_tried_where_it_is_likely():
     A = rng.standard_normal((20, 700))
     b = A @ rng.random(700)
     for matrix in (A, np.asfortranarray(A)):
-        fit = exact_fit(matrix, b, survey(matrix, b), 1e-8)
+        fit = exact_fit(matrix, b, survey(matrix, b), 1e-8, 100)
         assert 0.5 * fit.rnorm**2 <= 1e-8 * 0.5 * (b @ b)
         np.testing.assert_allclose(np.linalg.norm(A @ fit.x - b), fit.rnorm, rtol=1e-6)
     outside = rng.standard_normal((20, 700)) + 5
-    assert exact_fit(outside, rng.standard_normal(20), survey(outside, b), 1e-8) is None
+    assert exact_fit(outside, rng.standard_normal(20), survey(outside, b), 1e-8, 100) is None
 
 
 def test_coordinate_descent_keeps_the_residual():
@@ -181,11 +181,11 @@ def test_tables_solve_every_support(seed, n):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n + 2, n))
     G = A.T @ A
-    M, *_ = table.tabulate(G, 1 / np.sqrt(G.diagonal()), len(A))
+    M, *_ = table.tabulate(G, n, len(A))
     c = A.T @ rng.standard_normal(len(A))
     support = int(rng.integers(1, 1 << n))
     used = [j for j in range(n) if support >> j & 1]
-    v = M[support, :n, :n].T @ c
+    v = M[support, :n, :n] @ c
     x = np.zeros(n)
     x[used] = np.linalg.solve(G[np.ix_(used, used)], c[used])
     np.testing.assert_allclose(np.where(x != 0, v, 0), x, rtol=1e-6, atol=1e-9)

@@ -47,7 +47,8 @@ def test_what_a_path_holds():
     path = nnls_path(A, b, 20)
     assert isinstance(path, NNLSPath)
     assert len(path) == 20
-    assert "20 fits" in repr(path)
+    assert "1 to 20 atoms" in repr(path)
+    assert path.n_atoms.tolist() == list(range(1, 21))
     assert (np.diff(path.rnorm) <= 0).all()
     for k, (support, weights, rnorm) in enumerate(
         zip(path.supports, path.weights, path.rnorm, strict=True), 1
@@ -91,16 +92,26 @@ def test_forced_and_forbidden():
     true = np.flatnonzero(x)
     first = np.setdiff1d(np.arange(20), true)[:2]
     path = nnls_path(A, b, 6, forced=first, forbidden=true[:2])
+    assert path.n_atoms.tolist() == [2, 3, 4, 5, 6]
+    assert all(set(first) <= set(support) for support in path.supports)
+    np.testing.assert_allclose(path.x(2)[first], nnls(A[:, first], b).x, atol=1e-12)
+    with pytest.raises(ValueError, match="begins with 2 forced"):
+        path.x(1)
+    mask = np.isin(np.arange(200), first)
+    np.testing.assert_array_equal(
+        nnls_path(A, b, 6, forced=mask, forbidden=true[:2]).rnorm, path.rnorm
+    )
     assert not set(true[:2]) & set(np.concatenate(path.supports))
     alone = nnls(A[:, first], b)
-    assert path.rnorm[1] <= alone.rnorm * (1 + 1e-12)
+    assert path.rnorm[0] == pytest.approx(alone.rnorm, rel=1e-12)
     everything = nnls_path(A, b, 400, forbidden=true[:2])
     allowed = np.setdiff1d(np.arange(200), true[:2])
     assert everything.rnorm[-1] == pytest.approx(nnls(A[:, allowed], b).rnorm, rel=1e-10)
     assert path.by_cross_validation(3) >= 1
     for wrong in (
         {"forced": [200]}, {"forbidden": [-1]}, {"forced": [1], "forbidden": [1]},
-        {"forced": range(7)},
+        {"forced": range(7)}, {"forced": 7}, {"forced": [7.9]}, {"forced": ["a"]},
+        {"forbidden": [[1, 2]]}, {"forced": [True, False]},
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"forced|forbidden"):
             nnls_path(A, b, 6, **wrong)
@@ -117,8 +128,12 @@ def test_kinds_and_many_targets():
     np.testing.assert_allclose(paths[1].rnorm, 2 * paths[0].rnorm, rtol=1e-12)
     np.testing.assert_allclose(paths[0].rnorm, reference.rnorm, rtol=1e-12)
     weights = np.arange(60) % 2
+    odd = nnls_path(A[1::2], b[1::2], 8)
+    b[::2] = np.nan
     halved = nnls_path(A, b, 8, weights=weights)
-    np.testing.assert_allclose(halved.rnorm, nnls_path(A[1::2], b[1::2], 8).rnorm, rtol=1e-10)
+    np.testing.assert_allclose(halved.rnorm, odd.rnorm, rtol=1e-10)
+    np.testing.assert_allclose(halved.bic, odd.bic, rtol=1e-10)
+    assert halved.by_cross_validation(3) == odd.by_cross_validation(3)
 
 
 def test_units_do_not_matter():
@@ -126,6 +141,8 @@ def test_units_do_not_matter():
     reference = nnls_path(A, b, 8)
     for scale in (1e-150, 1e150):
         path = nnls_path(scale * A, scale * b, 8)
+        assert path.by_bic() == reference.by_bic()
+        assert path.by_cross_validation(3) == reference.by_cross_validation(3)
         np.testing.assert_allclose(path.x(8), reference.x(8), rtol=1e-10)
         np.testing.assert_allclose(path.rnorm, scale * reference.rnorm, rtol=1e-10)
 
@@ -140,3 +157,12 @@ def test_targets_that_nothing_fits():
         nnls_path(np.eye(3), [1.0, np.nan, 1.0], 2)
     with pytest.raises(ValueError, match="A must be finite"):
         nnls_path(np.full((3, 3), np.nan), [1.0, 1.0, 1.0], 2)
+
+
+def test_forced_atoms_always_count():
+    """They stay in the budget where their weight is zero, so that they can come back."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        path = nnls_path(rng.standard_normal((6, 10)), rng.random(6), 3, forced=[0, 1, 2])
+        assert path.n_atoms.tolist() == [3]
+        assert path.supports[0].tolist() == [0, 1, 2]

@@ -12,7 +12,9 @@ import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.callbacks import batch_progress
-from conepursuit.fits import LARGEST, LEAST, STATUSES, NNLSResult, inverted
+from conepursuit.fits import STATUSES, NNLSResult, inverted
+from conepursuit.kernels.constants import LARGEST, LEAST
+from conepursuit.targets import writable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,11 +33,11 @@ class Fits:
     """The results of many targets, a row for each, as they come."""
 
     def __init__(self, n_targets: int, n: int) -> None:
-        self.x, self.dual = np.zeros((n_targets, n)), np.zeros((n_targets, n))
-        self.rnorm, self.gap = np.zeros(n_targets), np.zeros(n_targets)
-        self.proven = np.zeros(n_targets, dtype=bool)
-        self.code = np.zeros(n_targets, dtype=np.int64)
-        self.n_iter = np.zeros(n_targets, dtype=np.int64)
+        self.x, self.dual = np.empty((n_targets, n)), np.empty((n_targets, n))
+        self.rnorm, self.gap = np.empty(n_targets), np.empty(n_targets)
+        self.proven = np.empty(n_targets, dtype=bool)
+        self.code = np.empty(n_targets, dtype=np.int64)
+        self.n_iter = np.empty(n_targets, dtype=np.int64)
 
     def rows(self, part: slice) -> tuple[Array, ...]:
         """Return the rows of some targets, to be written by a kernel."""
@@ -52,7 +54,9 @@ class Fits:
 
     def result(self) -> NNLSResult:
         """Return all of them."""
-        status = np.array(STATUSES, dtype=object)[self.code]
+        status = np.full(len(self.code), STATUSES[0], dtype=object)
+        for i in np.flatnonzero(self.code):
+            status[i] = STATUSES[self.code[i]]
         return NNLSResult(
             self.x.T, self.rnorm, self.dual.T, self.gap, self.proven, status, self.n_iter
         )
@@ -65,7 +69,7 @@ def fit_many(
     limit: int,
     max_steps: int,
     *,
-    n_jobs: int | None,
+    n_jobs: int,
     progress: bool,
     together: bool,
 ) -> NNLSResult:
@@ -78,7 +82,7 @@ def fit_many(
     def fit_chunk(part: slice) -> int:
         alone: Any = range(part.start, part.stop)
         if kernel is not None:
-            targets = np.ascontiguousarray(B[:, part].T, dtype=np.float64)
+            targets = writable(np.ascontiguousarray(B[:, part].T, dtype=np.float64))
             rows = fits.rows(part)
             kernel(targets, *rows)
             alone = part.start + np.flatnonzero(rows[5] < 0)
@@ -96,9 +100,9 @@ def fit_many(
     return fits.result()
 
 
-def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int | None) -> Iterator[R]:
+def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
     """Yield the results of a task on all parts, by so many threads, in their order."""
-    if n_jobs is None or n_jobs == 1:
+    if n_jobs == 1:
         yield from map(task, parts)
         return
     workers = n_jobs if n_jobs > 0 else max(1, (cpu_count() or 1) + 1 + n_jobs)
@@ -120,10 +124,10 @@ def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., Non
     if not (((squares >= LEAST) & (squares <= LARGEST)) | ~matrix.any(axis=0)).all():
         return None
     inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
-    gram = np.ascontiguousarray(gram[:n, :n])
     if few:
-        tables = table.tabulate(gram, inverse_norms, m)
-        return lambda targets, *out: table.fit_few(atoms, targets, sums, *tables, *out)
+        tables = table.tabulate(gram, n, m)
+        return lambda targets, *out: table.fit_few(atoms, targets, gram, sums, *tables, *out)
+    gram = np.ascontiguousarray(gram[:n, :n])
     return lambda targets, *out: batch.fit_targets(
         atoms, targets, gram, inverse_norms, sums, limit, max_steps, *out
     )

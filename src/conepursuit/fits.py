@@ -32,7 +32,13 @@ class NNLSResult(tuple[Any, Any]):
     status : Status or array
         Why the fit ended.
     n_iter : int or array
-        How many linear systems were solved.
+        How many linear systems were solved, or sweeps made where a fit is exact.
+    support : array
+        The indices of the positive weights; with many targets a boolean array of the shape of x.
+
+    Notes
+    -----
+    With ``weights=`` all of them belong to the weighted problem.
     """
 
     x: Array
@@ -58,7 +64,7 @@ class NNLSResult(tuple[Any, Any]):
 
     @property
     def support(self) -> Array:
-        """The indices of the positive weights; with many targets, where they are, as booleans."""
+        """Where the weights are positive."""
         return np.flatnonzero(self.x) if self.x.ndim == 1 else self.x > 0
 
     def __repr__(self) -> str:
@@ -71,7 +77,7 @@ class NNLSResult(tuple[Any, Any]):
         names = sorted({status.name for status in self.status})
         return (
             f"NNLSResult({self.x.shape[1]} targets, {', '.join(names)}, "
-            f"largest gap={self.gap.max():.2g}, {int(np.sum(self.proven))} proven)"
+            f"largest gap={self.gap.max(initial=0.0):.2g}, {int(np.sum(self.proven))} proven)"
         )
 
 
@@ -83,11 +89,6 @@ STATUSES = (
     Status.CONVERGED,
 )
 """In the order of the codes of the kernels."""
-
-OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, CONVERGED = range(5)
-
-LEAST, LARGEST = 1e-260, 1e260
-"""Between these, squares of norms and their products with each other are safe."""
 
 
 def inverted(norms: Vector) -> Vector:

@@ -150,7 +150,9 @@ def as_matrix_unchecked(data: Any, name: str) -> Any:
         matrix: Any = data
     elif sparse.issparse(data):
         matrix = sparse.csc_array(data, dtype=np.float64)
-        matrix.sum_duplicates()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # it may share its memory with the data
+            matrix.sum_duplicates()
     else:
         matrix = as_real_array(data, name)
         if matrix.dtype == np.float32 and not matrix.flags.forc:

@@ -20,15 +20,20 @@ from conepursuit.fits import STATUSES, NNLSResult, inverted
 from conepursuit.linear import as_matrix, check_finite, column, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
 from conepursuit.targets import (
+    as_vector,
     check_entries,
     count,
     matrix_and_target,
     rescaled,
     root_weights,
-    weighted,
+    threads,
+    tolerance,
+    weighted_matrix,
+    weighted_target,
     weights_of,
+    writable,
 )
-from conepursuit.working_set import fit_large, survey
+from conepursuit.working_set import fit_large, surveyed
 
 FEW = 512
 """Up to so many atoms a dense dictionary is treated as a whole."""
@@ -62,14 +67,17 @@ def nnls(
         b does not matter and may be NaN.
     max_atoms : int, optional
         The most weights that may be positive: non-negative orthogonal matching pursuit, which
-        makes the steepest atom positive, one at a time, and refits all.
+        makes the steepest atom positive, one at a time, and refits all. (`nnls_path` goes on
+        beyond, and may come back to so many atoms with a closer fit.)
     max_iter : int, optional
         The most linear systems to solve, for each target; 10 n + 10 by default.
     tol : float
-        Stop where the gap is proved to be at most tol times the decrease since x = 0. With the
-        default, 0, the fit goes to the limit of the arithmetic.
-    start : array_like of the shape of x, optional
-        Weights to start from, such as those of a similar problem.
+        Where passes over a large dictionary are what costs, stop when the gap is proved to be at
+        most tol times the decrease since x = 0. With the default, 0, and on small dictionaries,
+        the fit goes to the limit of the arithmetic.
+    start : array_like of the shape of x, or NNLSResult, optional
+        Weights to start from, such as those of a similar problem. Dense dictionaries of up to
+        2048 atoms need none for many targets, and ignore it.
     n_jobs : int, optional
         Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
     progress : bool
@@ -83,7 +91,11 @@ def nnls(
     Notes
     -----
     Lack of convergence is never an exception: see ``status``. Where the atoms lie in an open half
-    space, or where the solution is not degenerate, the gap is a proof.
+    space, or where the solution is not degenerate, the gap is a proof. Where atoms fit a target
+    exactly in many ways, any of them may be the answer.
+
+    Apart from that, code for `scipy.optimize.nnls` needs two changes: ``maxiter`` is called
+    max_iter, and a b of shape (m, 1) is one of many targets, with x of shape (n, 1).
 
     Examples
     --------
@@ -98,32 +110,26 @@ def nnls(
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
-    first = None if start is None else weights_of(start, shape)
-    if first is not None and np.count_nonzero(first, axis=0).max() > limit:
-        raise ValueError(
-            f"start has {np.count_nonzero(first, axis=0).max()} positive weights, but max_atoms "
-            f"is {limit}."
-        )
-    if not tol >= 0:
-        raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a number of threads, or -1 for all cores; got 0.")
+    first = None if start is None else _start(start, shape, limit)
+    tol, workers = tolerance(tol), threads(n_jobs)
     rows = None if weights is None else root_weights(weights, target)
+    if rows is not None:
+        target = weighted_target(target, rows)
+        if rows.ndim == 1:
+            matrix, rows = weighted_matrix(matrix, rows), None
     if target.ndim == 1:
-        return _fit(matrix, target, rows, first, limit, max_steps, tol)
-    if rows is not None and rows.ndim == 1:
-        matrix, target, rows = weighted(matrix, target, rows)
+        return _fit(matrix, target, first, limit, max_steps, tol)
 
     def alone(i: int) -> NNLSResult:
-        own = None if rows is None else rows[:, i]
+        own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
         begin = None if first is None else first[:, i]
-        b = np.ascontiguousarray(target[:, i], dtype=np.float64)
-        return _fit(matrix, b, own, begin, limit, max_steps, tol)
+        target_i = as_vector(target[:, i])
+        return _fit(own, target_i, begin, limit, max_steps, tol, f"b[:, {i}]")
 
     together = rows is None and (first is None or limit >= n)
     return fit_many(
         matrix, target, alone, limit, max_steps,
-        n_jobs=n_jobs, progress=progress, together=together,
+        n_jobs=workers, progress=progress, together=together,
     )  # fmt: skip
 
 
@@ -157,27 +163,30 @@ def nnls_gram(
     -----
     The digits that were lost when A'A was formed are lost: give A and b to `nnls` where you can.
     """
-    gram = dense(as_matrix(G, "G"))
-    products = as_real_array(c, "c").astype(np.float64, copy=False)
-    n = len(gram)
+    gram = as_matrix(G, "G")
+    products = as_real_array(c, "c")
+    n = gram.shape[0]
     if gram.shape != (n, n) or products.shape[:1] != (n,) or products.ndim > 2:
         raise ValueError(
             "G must be square and c have as many rows; got G of shape "
             f"{gram.shape} and c of shape {products.shape}."
         )
+    check_entries(products, "c")
     A, b = _square_root(gram, products)
     return nnls(A, b, max_atoms=max_atoms, max_iter=max_iter, start=start, n_jobs=n_jobs)
 
 
-def certify_nnls(A: Any, b: Any, x: Any) -> Certificate:
+def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     """Audit anybody's non-negative least-squares fit from the data alone.
 
     Parameters
     ----------
     A, b
         The problem, as in `nnls`.
-    x : array_like of shape (n,) or (n, n_targets)
+    x : array_like of shape (n,) or (n, n_targets), or NNLSResult
         The weights to audit; none may be negative.
+    weights : array_like, optional
+        Weights of the rows, as in `nnls`.
 
     Returns
     -------
@@ -195,21 +204,45 @@ def certify_nnls(A: Any, b: Any, x: Any) -> Certificate:
     """
     matrix, target = matrix_and_target(A, b)
     check_finite(matrix, "A")
-    point = weights_of(x, (matrix.shape[1], *target.shape[1:]))
+    point = weights_of(x, (matrix.shape[1], *target.shape[1:]), "x")
+    rows = None if weights is None else root_weights(weights, target)
+    if rows is not None:
+        target = weighted_target(target, rows)
+        if rows.ndim == 1:
+            matrix, rows = weighted_matrix(matrix, rows), None
     if target.ndim == 1:
-        return _certificate(matrix, target, point)
-    parts = [_certificate(matrix, target[:, i], point[:, i]) for i in range(target.shape[1])]
-    names = ("violation", "complementarity", "gap", "method")
-    arrays: Any = [np.array([getattr(part, name) for part in parts]) for name in names]
+        return _certificate(matrix, target, point, "b")
+    parts = [
+        _certificate(
+            matrix if rows is None else weighted_matrix(matrix, rows[:, i]),
+            as_vector(target[:, i]), point[:, i], f"b[:, {i}]",
+        )
+        for i in range(target.shape[1])
+    ]  # fmt: skip
+    numbers = [
+        np.array([getattr(part, name) for part in parts], dtype=np.float64)
+        for name in ("violation", "complementarity", "gap")
+    ]
+    arrays: Any = [*numbers, np.array([part.method for part in parts], dtype=np.str_)]
     return Certificate(*arrays)
 
 
-def _certificate(matrix: Any, b: Vector, x: Vector) -> Certificate:
+def _certificate(matrix: Any, b: Vector, x: Vector, name: str) -> Certificate:
     """Audit one target."""
     from conepursuit.kernels.certificate import bound, estimate, tilt
 
-    check_entries(b, "b")
-    known = survey(matrix, b)
+    known = surveyed(matrix, b)
+    if known is None:
+        check_entries(b, name)
+        scaled, unit, powers, power = rescaled(matrix, b)
+        found = _certificate(scaled, unit, np.ldexp(x, powers - power), name)
+        with np.errstate(over="ignore", under="ignore"):
+            return Certificate(
+                float(np.ldexp(found.violation, power)),
+                float(np.ldexp(found.complementarity, 2 * power)),
+                float(np.ldexp(found.gap, 2 * power)),
+                found.method,
+            )
     fitted = matvec(matrix, x)
     r = b - fitted
     g = rmatvec(matrix, r)
@@ -233,18 +266,25 @@ def _dense_column(matrix: Any, j: int) -> Vector:
     return full
 
 
+def _start(start: Any, shape: tuple[int, ...], limit: int) -> Array:
+    """Return weights to start from."""
+    first = weights_of(start, shape, "start")
+    most = int(np.count_nonzero(first, axis=0).max(initial=0))
+    if most > limit:
+        raise ValueError(f"start has {most} positive weights, but max_atoms is {limit}.")
+    return first
+
+
 def _fit(
     matrix: Any,
     b: Vector,
-    rows: Vector | None,
     start: Vector | None,
     limit: int,
     max_steps: int,
     tol: float,
+    name: str = "b",
 ) -> NNLSResult:
     """Fit one target with the kernel for the size of the dictionary."""
-    if rows is not None:
-        matrix, b, _ = weighted(matrix, b, rows)
     n = matrix.shape[1]
     if n <= FEW and isinstance(matrix, np.ndarray):
         fit = fit_whole(matrix, b, start, limit, max_steps)
@@ -255,15 +295,16 @@ def _fit(
     if fit is not None:
         return fit
     check_finite(matrix, "A")
-    check_entries(b, "b")
+    check_entries(b, name)
     scaled, unit, powers, power = rescaled(matrix, b)
     first = None if start is None else np.ldexp(start, powers - power)
-    fit = _fit(scaled, unit, None, first, limit, max_steps, tol)
-    return NNLSResult(
-        np.ldexp(fit.x, power - powers), float(np.ldexp(fit.rnorm, power)),
-        np.ldexp(fit.dual, power + powers), float(np.ldexp(fit.gap, 2 * power)),
-        fit.proven, fit.status, fit.n_iter,
-    )  # fmt: skip
+    fit = _fit(scaled, unit, first, limit, max_steps, tol)
+    with np.errstate(over="ignore", under="ignore"):
+        return NNLSResult(
+            np.ldexp(fit.x, power - powers), float(np.ldexp(fit.rnorm, power)),
+            np.ldexp(fit.dual, power + powers), float(np.ldexp(fit.gap, 2 * power)),
+            fit.proven, fit.status, fit.n_iter,
+        )  # fmt: skip
 
 
 def fit_whole(
@@ -273,24 +314,25 @@ def fit_whole(
     from conepursuit.kernels.target import fit_target
 
     m, n = matrix.shape
-    atoms = np.ascontiguousarray(matrix.T, dtype=np.float64)
+    atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
     # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
     gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
     x = np.zeros(n) if start is None else start.copy()
-    target = b if b.flags.c_contiguous else b.copy()
-    dual, rnorm, gap, proven, code, steps = fit_target(atoms, target, gram, x, limit, max_steps)
+    dual, rnorm, gap, proven, code, steps = fit_target(atoms, b, gram, x, limit, max_steps)
     if code < 0:
         return None
     return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)
 
 
-def _square_root(gram: Array, products: Array) -> tuple[Array, Array]:
-    """Return A and b with A'A = gram and A'b = products, as far as that is possible."""
-    if abs(gram - gram.T).max() > 1e-12 * abs(gram).max():
+def _square_root(G: Any, c: Array) -> tuple[Array, Array]:
+    """Return A and b with A'A = G and A'b = c, or say why there are none."""
+    gram = dense(G)
+    noise = 16 * float(np.finfo(G.dtype if G.dtype.kind == "f" else np.float64).eps) * len(gram)
+    if abs(gram - gram.T).max() > noise * abs(gram).max():
         raise ValueError("G must be symmetric. Use (G + G.T) / 2, which is the same form.")
     lengths = np.sqrt(np.maximum(gram.diagonal(), 0.0))
     inverse = inverted(lengths)
-    unit, right = gram * inverse * inverse[:, None], (inverse * products.T).T
+    unit, right = gram * inverse * inverse[:, None], (inverse * c.T).T
     try:
         R = cholesky(unit)
         if R.diagonal().min() ** 2 > 1e-8:
@@ -298,11 +340,20 @@ def _square_root(gram: Array, products: Array) -> tuple[Array, Array]:
     except LinAlgError:
         pass
     values, vectors = eigh(unit)
-    if values[0] < -1e-8 * max(values[-1], 1.0) or gram.diagonal().min() < 0:
+    if values[0] < -noise * max(values[-1], 1.0) or gram.diagonal().min() < 0:
         raise ValueError(
             "G must be positive semidefinite; scaled to a unit diagonal it has the eigenvalue "
-            f"{values[0]:.3g}, and its least diagonal entry is {gram.diagonal().min():.3g}."
+            f"{values[0]:.3g}, and its least diagonal entry is {gram.diagonal().min():.3g}. "
+            "Compute A.T @ A in float64, or give A and b to nnls."
         )
-    kept = values > len(unit) * np.finfo(np.float64).eps * values[-1]
-    roots, basis = np.sqrt(values[kept]), vectors[:, kept].T
-    return roots[:, None] * basis * lengths, ((basis @ right).T / roots).T
+    kept = values > noise * values[-1]
+    kept[-1] = True  # at least one row, if only of zeros
+    roots, basis = np.sqrt(np.maximum(values[kept], 0.0)), vectors[:, kept].T
+    inside = basis @ right
+    outside = np.abs(right - basis.T @ inside).max()
+    if outside > 1e-6 * np.abs(right).max() or c[lengths == 0].any():
+        raise ValueError(
+            "c must be A'b for some b, or the form may have no minimum; it is not in the range of "
+            "G. Give A and b to nnls."
+        )
+    return roots[:, None] * basis * lengths, (inside.T * inverted(roots)).T

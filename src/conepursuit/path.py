@@ -11,90 +11,130 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.batches import run
-from conepursuit.fits import MAX_ATOMS, MAX_STEPS, OPTIMAL, NNLSResult
+from conepursuit.fits import NNLSResult
+from conepursuit.kernels.constants import MAX_ATOMS, MAX_STEPS, OPTIMAL
 from conepursuit.linear import check_finite, matvec, rmatvec
 from conepursuit.targets import (
+    as_vector,
     check_entries,
     count,
     matrix_and_target,
     rescaled,
     root_weights,
-    weighted,
+    threads,
+    weighted_matrix,
+    weighted_target,
 )
 from conepursuit.working_set import WorkingSet, finished, surveyed
 
 
 @dataclass(frozen=True, eq=False)
+class PathProblem:
+    """What a path is made of: the data, the roots of the weights of the rows, the atoms."""
+
+    matrix: Any
+    b: Vector
+    rows: Vector
+    forced: Array
+    forbidden: Array
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows have weight."""
+        return int(np.count_nonzero(self.rows))
+
+    def weighted(self) -> tuple[Any, Vector]:
+        """Return the data with the weights of the rows in them."""
+        if (self.rows == 1.0).all():
+            return self.matrix, self.b
+        return weighted_matrix(self.matrix, self.rows), weighted_target(self.b, self.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class NNLSPath:
-    """The fits of non-negative orthogonal matching pursuit with 1, 2, ... atoms.
+    """The fits of non-negative orthogonal matching pursuit with more and more atoms.
 
     Attributes
     ----------
+    n_atoms : array of int
+        1, 2, ...; or from the number of forced atoms on.
     supports : list of arrays
-        ``supports[k - 1]`` holds the atoms of the best fit found with at most k atoms.
+        For each of them, the atoms of the best fit found with at most so many, and those forced.
     weights : list of arrays
-        Their weights.
+        Their weights, positive but for those forced.
     rnorm : array
         The norms of the residuals; they never rise.
     """
 
+    n_atoms: Array
     supports: list[Array]
     weights: list[Vector]
     rnorm: Vector
-    _matrix: Any = field(repr=False)
-    _b: Vector = field(repr=False)
-    _forced: Array = field(repr=False)
-    _forbidden: Array = field(repr=False)
+    _problem: PathProblem = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.supports)
 
     def __repr__(self) -> str:
-        return f"NNLSPath({len(self)} fits, rnorm {self.rnorm[0]:.4g} to {self.rnorm[-1]:.4g})"
+        return (
+            f"NNLSPath({self.n_atoms[0]} to {self.n_atoms[-1]} atoms, "
+            f"rnorm {self.rnorm[0]:.4g} to {self.rnorm[-1]:.4g})"
+        )
 
     def x(self, n_atoms: int) -> Vector:
-        """Return the weights of all atoms, at most so many of them positive."""
-        place = min(count(n_atoms, "n_atoms"), len(self)) - 1
-        full = np.zeros(self._matrix.shape[1])
+        """Return the weights of all atoms in the best fit found with at most `n_atoms`."""
+        place = min(count(n_atoms, "n_atoms"), self.n_atoms[-1]) - self.n_atoms[0]
+        if place < 0:
+            raise ValueError(
+                f"the path begins with {self.n_atoms[0]} forced atoms; got n_atoms={n_atoms}."
+            )
+        full = np.zeros(self._problem.matrix.shape[1])
         full[self.supports[place]] = self.weights[place]
         return full
 
     @property
     def bic(self) -> Vector:
-        """M log(||r||^2 / m) + k log m, the Bayesian information criterion of every fit."""
-        m = self._matrix.shape[0]
+        """The Bayesian information criterion of every fit.
+
+        It is ``m log(||r||^2 / m) + k log m``, with m the number of rows that have weight.
+        """
+        m = self._problem.n_rows
         sizes = np.array([len(support) for support in self.supports])
         with np.errstate(divide="ignore"):
-            bic: Vector = m * np.log(self.rnorm**2 / m) + sizes * np.log(m)
+            bic: Vector = 2 * m * np.log(self.rnorm / m**0.5) + sizes * np.log(m)
         return bic
 
     def by_bic(self) -> int:
         """Return the number of atoms with the least BIC."""
-        return int(np.argmin(self.bic)) + 1
+        return int(self.n_atoms[np.argmin(self.bic)])
 
     def by_residual(self, target: float) -> int:
         """Return the least number of atoms with ||r|| <= target, or all if none reaches it."""
         reached = np.flatnonzero(self.rnorm <= target)
-        return int(reached[0]) + 1 if len(reached) else len(self)
+        return int(self.n_atoms[reached[0] if len(reached) else -1])
 
     def by_cross_validation(self, n_folds: int = 5, *, random_state: int = 0) -> int:
         """Return the number of atoms that predicts rows best that were left out of the fit.
 
-        The rows are dealt at random into `n_folds` folds; for each, the path is made without it.
+        The rows are dealt at random, by the seed `random_state`, into `n_folds` folds; for each,
+        the path is made without it.
         """
-        m = self._matrix.shape[0]
-        if not 2 <= n_folds <= m:
+        problem = self._problem
+        m, rows = problem.n_rows, problem.rows
+        if not 2 <= count(n_folds, "n_folds") <= m:
             raise ValueError(f"n_folds must lie between 2 and the {m} rows; got {n_folds}.")
-        fold = np.random.default_rng(random_state).permutation(np.arange(m) % n_folds)
+        fold = np.full(len(rows), -1)
+        fold[rows > 0] = np.random.default_rng(random_state).permutation(np.arange(m) % n_folds)
         errors = np.zeros(len(self))
         for left_out in range(n_folds):
-            kept = (fold != left_out).astype(np.float64)
-            matrix, b, _ = weighted(self._matrix, self._b, kept)
-            path = make_path(matrix, b, len(self), self._forced, self._forbidden)
-            for k in range(len(self)):
-                missed = (self._b - matvec(self._matrix, path.x(k + 1)))[fold == left_out]
-                errors[k] += float(missed @ missed)
-        return int(np.argmin(errors)) + 1
+            kept = replace(problem, rows=np.where(fold == left_out, 0.0, rows))
+            path = make_path(kept, int(self.n_atoms[-1]))
+            tested = np.where(fold == left_out, rows, 0.0)
+            for place, size in enumerate(self.n_atoms):
+                missed = problem.b - matvec(problem.matrix, path.x(int(size)))
+                share = weighted_target(missed / self.rnorm[0], tested)  # in any units
+                errors[place] += float(share @ share)
+        return int(self.n_atoms[np.argmin(errors)])
 
 
 def nnls_path(
@@ -117,10 +157,10 @@ def nnls_path(
         Where the path ends; it ends before where no atom improves the fit.
     weights : array_like, optional
         Weights of the rows, as in `nnls`.
-    forced : iterable of int
-        Atoms that the first fit has already; they count, and their weights are still fitted
-        under x >= 0.
-    forbidden : iterable of int
+    forced : iterable of int, or array of n booleans
+        Atoms that every fit has; they count, and their weights are fitted under x >= 0, so that
+        they may be zero.
+    forbidden : iterable of int, or array of n booleans
         Atoms that never get weight.
     n_jobs : int, optional
         Threads for many targets.
@@ -145,65 +185,72 @@ def nnls_path(
     ([[0], [0, 2]], [2.236, 1.0])
     """
     matrix, target = matrix_and_target(A, b)
-    n, most = matrix.shape[1], count(max_atoms, "max_atoms")
+    n, most, workers = matrix.shape[1], count(max_atoms, "max_atoms"), threads(n_jobs)
     first, never = indices(forced, n, "forced"), indices(forbidden, n, "forbidden")
     if len(both := np.intersect1d(first, never)):
         raise ValueError(f"atoms cannot be forced and forbidden at once; got {both.tolist()}.")
     if len(first) > most:
         raise ValueError(f"{len(first)} atoms are forced, but max_atoms is {most}.")
-    rows = None if weights is None else root_weights(weights, target)
+    rows = np.ones(len(target)) if weights is None else root_weights(weights, target)
 
-    def one(i: Any) -> NNLSPath:
-        own, mine = (matrix, target[:, i]) if target.ndim == 2 else (matrix, target)
-        if rows is not None:
-            own, mine, _ = weighted(own, mine, rows if rows.ndim == 1 else rows[:, i])
-        mine = np.ascontiguousarray(mine, dtype=np.float64)
-        check_entries(mine, "b")
-        return make_path(own, mine, most, first, never)
+    def one(i: int) -> NNLSPath:
+        own = as_vector(target if target.ndim == 1 else target[:, i])
+        weight = rows if rows.ndim == 1 else rows[:, i]
+        check_entries(own[weight > 0], "b" if target.ndim == 1 else f"b[:, {i}]")
+        return make_path(PathProblem(matrix, own, weight, first, never), most)
 
-    return one(0) if target.ndim == 1 else list(run(one, range(target.shape[1]), n_jobs))
+    return one(0) if target.ndim == 1 else list(run(one, range(target.shape[1]), workers))
 
 
-def indices(chosen: Iterable[int], n: int, name: str) -> Array:
+def indices(chosen: Any, n: int, name: str) -> Array:
     """Return distinct column indices, or say why they are not that."""
-    found = np.unique(np.asarray(list(chosen), dtype=np.intp))
-    if len(found) and not 0 <= found[0] <= found[-1] < n:
+    given = np.asarray(chosen if isinstance(chosen, np.ndarray | int | str) else list(chosen))
+    if given.dtype == np.bool_ and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if given.dtype.kind not in "iu" or given.ndim != 1 or not 0 <= given.min() <= given.max() < n:
         raise ValueError(
-            f"{name} atoms must be column indices from 0 to {n - 1}; got {found.tolist()}."
+            f"{name} must be a list of column indices from 0 to {n - 1}, or {n} booleans; "
+            f"got {chosen!r}."
         )
-    return found
+    return np.unique(given).astype(np.intp)
 
 
-def make_path(matrix: Any, b: Vector, most: int, forced: Array, forbidden: Array) -> NNLSPath:
+def make_path(problem: PathProblem, most: int) -> NNLSPath:
     """Return the path of one target."""
-    known = surveyed(matrix, b)
+    matrix, b = problem.weighted()
+    known, forced = surveyed(matrix, b), problem.forced
     if known is None:
-        check_finite(matrix, "A")
-        scaled, unit, powers, power = rescaled(matrix, b)
-        path = make_path(scaled, unit, most, forced, forbidden)
-        weights = [
-            np.ldexp(weights, power - powers[support])
-            for support, weights in zip(path.supports, path.weights, strict=True)
-        ]
-        rnorm = np.ldexp(path.rnorm, power)
-        return replace(path, weights=weights, rnorm=rnorm, _matrix=matrix, _b=b)
-    known.inverse_norms[forbidden] = 0.0
+        return rescaled_path(problem, matrix, b, most)
+    known.inverse_norms[problem.forbidden] = 0.0
     work = WorkingSet(matrix, b, known)
     best: dict[int, tuple[float, Array, Vector]] = {}
     for _ in greedy_steps(work, forced, None, most, max_steps=100 * (most + 10)):
-        rnorm, size = float(np.linalg.norm(work.residual)), int((work.weights > 0).sum())
-        if rnorm < best.get(size, (inf,))[0]:
-            used = np.flatnonzero(work.weights)
-            place = used[np.argsort(work.chosen[used])]
-            best[size] = rnorm, work.chosen[place], work.weights[place].copy()
-    fits, least = [], (float(np.linalg.norm(b)), np.empty(0, dtype=np.intp), np.empty(0))
-    for size in range(1, max([1, *best]) + 1):
-        least = min(least, best.get(size, least), key=lambda fit: fit[0])
+        support, rnorm = work.used(forced), float(np.linalg.norm(work.residual))
+        if rnorm < best.get(len(support), (inf,))[0]:
+            best[len(support)] = rnorm, support, work.solution()[support]
+    least = float(np.linalg.norm(b)), forced, np.zeros(len(forced))
+    sizes, fits = np.arange(max(1, len(forced)), max([1, len(forced), *best]) + 1), []
+    for size in sizes:
+        least = min(least, best.get(int(size), least), key=lambda fit: fit[0])
         fits.append(least)
     return NNLSPath(
-        [fit[1] for fit in fits], [fit[2] for fit in fits], np.array([fit[0] for fit in fits]),
-        matrix, b, forced, forbidden,
+        sizes, [fit[1] for fit in fits], [fit[2] for fit in fits],
+        np.array([fit[0] for fit in fits]), problem,
     )  # fmt: skip
+
+
+def rescaled_path(problem: PathProblem, matrix: Any, b: Vector, most: int) -> NNLSPath:
+    """Return the path of data whose squares overflow or underflow."""
+    check_finite(matrix, "A")
+    scaled, unit, powers, power = rescaled(matrix, b)
+    path = make_path(replace(problem, matrix=scaled, b=unit, rows=np.ones(len(b))), most)
+    weights = [
+        np.ldexp(weights, power - powers[support])
+        for support, weights in zip(path.supports, path.weights, strict=True)
+    ]
+    return replace(path, weights=weights, rnorm=np.ldexp(path.rnorm, power), _problem=problem)
 
 
 def greedy_steps(
@@ -219,7 +266,7 @@ def greedy_steps(
         work.add(used, None if start is None else start[used])
         code, steps = work.fit(work.matrix.shape[1], max_steps)
         yield code, steps
-    while work.count < limit and steps < max_steps:
+    while len(work.used(forced)) < limit and steps < max_steps:
         scores = rmatvec(work.matrix, work.residual) if work.count else work.known.products
         found = work.greedy_step(scores, forced, max_steps - steps)
         square = float(work.residual @ work.residual)
@@ -240,6 +287,6 @@ def fit_greedily(
     for state in greedy_steps(work, np.empty(0, dtype=np.intp), start, limit, max_steps):
         code, steps = state
     scores = rmatvec(matrix, work.residual)
-    if code != MAX_STEPS and work.count >= limit and work.descends(scores):
-        code = MAX_ATOMS
+    if work.descends(scores):
+        code = MAX_ATOMS if work.count >= limit else MAX_STEPS if steps >= max_steps else code
     return finished(work, scores, code, steps)

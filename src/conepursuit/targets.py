@@ -9,23 +9,27 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.fits import NNLSResult
 from conepursuit.linear import as_matrix_unchecked, check_finite, dense
 
-SMALL = 1_000_000
+SMALL_ENOUGH = 1_000_000
 """Up to so many entries a sparse matrix or a LinearOperator is made dense."""
 
 
 def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
-    """Return the matrix, dense if it is small, and the target or targets in float64."""
+    """Return the matrix, dense if it is small, and the target, in float64, or the targets."""
     matrix = as_matrix_unchecked(A, "A")
-    if not isinstance(matrix, np.ndarray) and matrix.shape[0] * matrix.shape[1] <= SMALL:
+    if not isinstance(matrix, np.ndarray):
         check_finite(matrix, "A")
-        matrix = dense(matrix)
-    if isinstance(matrix, np.ndarray) and not matrix.flags.forc:
+        if matrix.shape[0] * matrix.shape[1] <= SMALL_ENOUGH:
+            matrix = dense(matrix)
+    elif not matrix.flags.forc:
         matrix = np.ascontiguousarray(matrix)
+    if sparse.issparse(b):
+        raise ValueError("b must be dense; got a sparse matrix. Use b.toarray().")
     target = as_real_array(b, "b")
-    if target.ndim == 1 and target.dtype.char != "d":
-        target = target.astype(np.float64)
+    if target.ndim == 1:
+        target = as_vector(target)
     if target.ndim not in (1, 2) or len(target) != matrix.shape[0]:
         raise ValueError(
             "b must be a vector with one entry per row of A, or a matrix with one target per "
@@ -34,23 +38,57 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
     return matrix, target
 
 
+def as_vector(target: Array) -> Vector:
+    """Return one target as a kernel wants it: float64, contiguous and writable."""
+    if target.dtype.char == "d" and target.flags.c_contiguous and target.flags.writeable:
+        return target
+    return np.array(target, dtype=np.float64)
+
+
+def writable(array: Array) -> Array:
+    """Return an array, or a copy if it is read-only, for which kernels would be compiled anew."""
+    return array if array.flags.writeable else array.copy()
+
+
 def count(number: Any, name: str) -> int:
     """Return a positive integer, or say why it is none."""
-    if not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a positive integer or None; got {number!r}.")
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"{name} must be a positive integer; got {number!r}.")
     return int(number)
 
 
-def weights_of(start: Any, shape: tuple[int, ...]) -> Array:
-    """Return weights of all atoms, float64, or say why they are not that."""
-    point = as_real_array(start, "weights x").astype(np.float64, copy=False)
-    if point.shape != shape:
-        raise ValueError(f"weights x must have shape {shape}; got {point.shape}.")
-    check_entries(point, "weights x")
-    if point.size and point.min() < 0:
+def threads(n_jobs: Any) -> int:
+    """Return a number of threads, with None for one and -1 for all cores."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise ValueError(
-            f"weights x must not be negative; the least is {point.min():.3g}. "
-            "Use np.maximum(x, 0) if that is rounding."
+            f"n_jobs must be a number of threads, or -1 for all cores; got {n_jobs!r}."
+        )
+    return int(n_jobs)
+
+
+def tolerance(tol: Any) -> float:
+    """Return a number that is not negative, or say why it is none."""
+    if not isinstance(tol, int | float | np.number) or not tol >= 0:
+        raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
+    return float(tol)
+
+
+def weights_of(given: Any, shape: tuple[int, ...], name: str) -> Array:
+    """Return weights of all atoms, from an array or a result, or say why they are not that."""
+    point = as_real_array(given.x if isinstance(given, NNLSResult) else given, name)
+    point = point.astype(np.float64, copy=False)
+    if point.shape != shape:
+        raise ValueError(
+            f"{name} must have shape {shape}, a weight for each atom; got {point.shape}."
+        )
+    if not np.isfinite(point).all():
+        raise ValueError(f"{name} must be finite; got NaN or infinity. Replace those weights.")
+    if point.min(initial=0.0) < 0:
+        raise ValueError(
+            f"{name} must not be negative; the least is {point.min():.3g}. "
+            f"Use np.maximum({name}, 0) if that is rounding."
         )
     return point
 
@@ -69,27 +107,32 @@ def root_weights(weights: Any, target: Array) -> Array:
     given = as_real_array(weights, "weights").astype(np.float64, copy=False)
     if given.shape not in (target.shape, target.shape[:1]):
         raise ValueError(
-            f"weights must have shape {target.shape[:1]} or that of b, {target.shape}; "
-            f"got {given.shape}."
+            f"weights must have shape {target.shape[:1]}, one for each row, or that of b, "
+            f"{target.shape}; got {given.shape}."
         )
-    if not (np.isfinite(given) & (given >= 0)).all():
-        raise ValueError("weights must be finite and not negative.")
+    wrong = ~(np.isfinite(given) & (given >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"weights must be finite and not negative; got {given[wrong][0]}. Use 0 for entries "
+            "that do not count."
+        )
     roots: Array = np.sqrt(given)
     return roots
 
 
-def weighted(matrix: Any, b: Array, rows: Vector) -> tuple[Any, Array, None]:
-    """Return diag(rows) A and diag(rows) b; what has no weight may be NaN."""
+def weighted_matrix(matrix: Any, rows: Vector) -> Any:
+    """Return diag(rows) A."""
     if isinstance(matrix, LinearOperator):
-        matrix = aslinearoperator(sparse.diags_array(rows)) @ matrix
-    elif sparse.issparse(matrix):
-        matrix = sparse.csc_array(sparse.diags_array(rows) @ matrix)
-    else:
-        matrix = rows[:, None] * matrix
-    used = rows > 0
-    out = np.zeros(b.shape)
-    out[used] = (rows[used] * b[used].T).T
-    return matrix, out, None
+        return aslinearoperator(sparse.diags_array(rows)) @ matrix
+    if sparse.issparse(matrix):
+        return sparse.csc_array(sparse.diags_array(rows) @ matrix)
+    return rows[:, None] * matrix
+
+
+def weighted_target(b: Array, rows: Array) -> Array:
+    """Return diag(rows) b; what has no weight may be NaN."""
+    used = rows if rows.ndim == b.ndim else rows[:, None]
+    return np.where(used > 0, used * np.where(used > 0, b, 0.0), 0.0)
 
 
 def rescaled(matrix: Any, b: Vector) -> tuple[Any, Vector, Array, int]:

@@ -15,15 +15,15 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.fits import (
+from conepursuit.fits import STATUSES, NNLSResult, inverted
+from conepursuit.kernels.constants import (
     CONVERGED,
+    DESCENT,
+    EPS,
     LARGEST,
     LEAST,
     MAX_STEPS,
     OPTIMAL,
-    STATUSES,
-    NNLSResult,
-    inverted,
 )
 from conepursuit.linear import column, rmatvec
 from conepursuit.results import Status
@@ -31,16 +31,11 @@ from conepursuit.results import Status
 BLOCK = 64
 """The least number of atoms that join after a pass."""
 
-DESCENT = 4.0
-"""How many times the expected rounding an atom outside must descend to join."""
-
 MOST_ENTRIES = 50_000_000
 """Of the copy of atoms that an exact fit is tried with."""
 
 PACE = 0.9
 """An exact fit is given up if a sweep leaves more than this share of the squared residual."""
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -100,9 +95,10 @@ def _(matrix: Any, b: Vector) -> Survey:
 
 @survey.register(LinearOperator)
 def _(matrix: LinearOperator, b: Vector) -> Survey:
-    # An operator does not show its norms: E <a, z>^2 = ||a||^2 for random signs z.
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(8, matrix.shape[0]))
-    squares = np.mean([rmatvec(matrix, z) ** 2 for z in signs], axis=0)
+    # An operator does not show its norms: E <a, z>^2 = ||a||^2 for random normal z, and no atom but
+    # a zero one has an estimate of zero.
+    probes = np.random.default_rng(0).standard_normal((8, matrix.shape[0]))
+    squares = np.mean([rmatvec(matrix, z) ** 2 for z in probes], axis=0)
     sums = rmatvec(matrix, np.ones(matrix.shape[0]))
     return Survey.of(rmatvec(matrix, b), squares, sums, True)
 
@@ -187,6 +183,10 @@ class WorkingSet:
             self.residual = self.b.copy()
             self.residual[self._rows] = r
         return code, steps
+
+    def used(self, forced: Array) -> Array:
+        """Return the atoms with weight and those forced, sorted."""
+        return np.union1d(self.chosen[self.weights > 0], forced)
 
     def solution(self) -> Vector:
         """Return the weights of all atoms of the dictionary."""
@@ -305,7 +305,7 @@ def fit_large(
     hopeful = isinstance(matrix, np.ndarray)  # of an exact fit
     if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
         # So many signed atoms are likely to span the whole space (Wendel's theorem).
-        hopeful, fit = False, exact_fit(matrix, b, known, tol)
+        hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps)
         if fit is not None:
             return fit
     if start is not None and start.any():
@@ -323,7 +323,7 @@ def fit_large(
         if not len(new) or code == MAX_STEPS:
             break
         if hopeful and 2 * (len(work.chosen) + len(new)) > len(b):
-            hopeful, fit = False, exact_fit(matrix, b, known, tol)
+            hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps - steps)
             if fit is not None:
                 return fit
         work.add(new)
@@ -342,7 +342,9 @@ def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSRes
     return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
 
 
-def exact_fit(matrix: Array, b: Vector, known: Survey, tol: float) -> NNLSResult | None:
+def exact_fit(
+    matrix: Array, b: Vector, known: Survey, tol: float, max_sweeps: int
+) -> NNLSResult | None:
     """Try to fit a target without residual, by coordinate descent; None if it is not to be had.
 
     In a cone that fills the space, such as that of many signed atoms, a target is fitted exactly in
@@ -353,14 +355,14 @@ def exact_fit(matrix: Array, b: Vector, known: Survey, tol: float) -> NNLSResult
 
     (m, n), atoms, scale, chosen = matrix.shape, matrix.T, known.inverse_norms, None
     if not atoms.flags.c_contiguous or atoms.dtype != np.float64:
-        if 3 * m * m > MOST_ENTRIES:
+        if min(3 * m, n) * m > MOST_ENTRIES:
             return None
         slopes = known.products * scale
         chosen = np.argpartition(-slopes, 3 * m)[: 3 * m] if 3 * m < n else np.arange(n)
         atoms, scale = np.ascontiguousarray(matrix[:, chosen].T, dtype=np.float64), scale[chosen]
     weights, r = np.zeros(len(atoms)), b.copy()
-    least = max(tol, (EPS * (16.0 + m**0.5)) ** 2) * float(b @ b)
-    left, count = sweeps(atoms, scale, weights, r, least, PACE, 1000)
+    least = max(tol / (1.0 + tol), (EPS * (16.0 + m**0.5)) ** 2) * float(b @ b)
+    left, count = sweeps(atoms, scale, weights, r, least, PACE, max_sweeps)
     if left > least:
         return None
     x = weights if chosen is None else np.zeros(n)

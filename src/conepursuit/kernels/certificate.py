@@ -18,8 +18,8 @@ def tilt(g: Vector, sums: Vector) -> float:
     """Return the least v >= 0 with g - v * sums <= 0, where g = A'r and sums = A't; -1 if none."""
     v = 0.0
     for j in range(len(g)):
-        if g[j] > 0.0:
-            if not sums[j] > 0.0:
+        if not g[j] <= 0.0:
+            if not (sums[j] > 0.0 and g[j] > 0.0):
                 return -1.0
             v = max(v, g[j] / sums[j])
     if v > 0.0:

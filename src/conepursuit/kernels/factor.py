@@ -11,8 +11,7 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-
-EPS = float(np.finfo(np.float64).eps)
+from conepursuit.kernels.constants import EPS as EPS
 
 REORDERED = {"reassoc", "contract", "nsz"}
 """What the compiler may do to a sum so that it runs in vector registers; NaN stays NaN."""

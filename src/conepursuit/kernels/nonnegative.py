@@ -13,8 +13,17 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.factor import (
+from conepursuit.kernels.constants import (
     EPS,
+    ILL_CONDITIONED,
+    LARGEST,
+    LEAST,
+    MAX_ATOMS,
+    MAX_STEPS,
+    OPTIMAL,
+    STALLED,
+)
+from conepursuit.kernels.factor import (
     append,
     backward_solve,
     complete,
@@ -24,23 +33,16 @@ from conepursuit.kernels.factor import (
     rotate_rows,
 )
 
-OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, IRREGULAR = 0, 1, 2, 3, -1
-
-LEAST, LARGEST = 1e-260, 1e260
-"""Between these, squares of norms and their products with each other are safe."""
-
 SHARE, GROWTH = 0.5, 0.25
 """Atoms enter together if they are this steep relative to the steepest, up to this share of k."""
-
-ILL_CONDITIONED = 1e-9
-"""Squared sine of an angle below which the Gram matrix is not trusted with an atom."""
 
 DEPENDENT = 100 * EPS
 """Sine of the angle to the passive atoms below which an atom is a combination of them."""
 
-AGREEMENT = 64.0
-
 IDLE, REFUSED = 1, 2
+"""Why an atom is blocked; see `Passive`."""
+
+AGREEMENT = 64.0
 
 COHERENT = 0.8
 """Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
@@ -103,7 +105,9 @@ def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
 def admit(P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: Array) -> bool:
     """Make an atom passive; False, and it is blocked, if it depends on the passive ones."""
     column, m = atoms[atom], len(b)
-    if len(P.Q):
+    if k >= min(atoms.shape):  # as many as can be independent; rounding may hide it
+        admitted = False
+    elif len(P.Q):
         admitted = append_orthogonal(P, k, column, atom)
     elif len(G):
         admitted = append(P.C, P.order, k, G[atom], atom, ILL_CONDITIONED)

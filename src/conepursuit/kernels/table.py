@@ -3,8 +3,14 @@
 For each support S the table holds the matrix M that takes c = A'b to the weights of the atoms in S
 and the slopes of those outside. S is the solution's if exactly its own entries of M c are positive;
 if not, the positive ones are the next S. The entries count as positive beyond their rounding, which
-for an atom in S and the same atom outside is the same condition, so that the order in which
-supports are tried does not matter.
+for an atom in S and the same atom outside is the same condition. Every target starts from all
+atoms, so that its result depends on nothing but itself.
+
+The targets are treated in tiles. Arrays over a tile have a row for each atom and a column for each
+target, and the loops run over the targets, in vector registers; only a search that has to go on
+looks at its target alone, without branches that would be mispredicted. What is called for one
+target is given the arrays and its place in them: a row of an array that is handed over is counted
+as a reference, which takes longer than to try a support.
 """
 
 from __future__ import annotations
@@ -13,13 +19,22 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.batch import REDO
 from conepursuit.kernels.certificate import tilt
-from conepursuit.kernels.factor import EPS, REORDERED, append, backward_solve, dot, forward_solve
-from conepursuit.kernels.nonnegative import ILL_CONDITIONED, OPTIMAL, in_range
+from conepursuit.kernels.constants import EPS, ILL_CONDITIONED, OPTIMAL, REDO
+from conepursuit.kernels.factor import REORDERED, append, backward_solve, forward_solve
+from conepursuit.kernels.nonnegative import in_range
 
 WIDTH = 8
-"""The most atoms: entries are padded to this, one vector register."""
+"""The most atoms; arrays over the atoms are padded to this with zeros."""
+
+TILE = 128
+"""Targets treated together; what is known of them fits into the first cache."""
+
+ROW = TILE + 8
+"""Numbers in a row of an array over a tile; a power of two would put all rows into few sets."""
+
+MOST_TRIES = 20 * WIDTH
+"""Supports that are tried before a target is left to the other kernels."""
 
 DELICATE = 1e-3
 """Squared sine of an angle below which a support is left to the kernels that use the residual."""
@@ -29,223 +44,267 @@ CANCELLED = 1e-4
 
 
 @njit(cache=True, nogil=True)
-def tabulate(
-    G: Array, inverse_norms: Vector, m: int
-) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
-    """Return, for all supports, what `fit_few` needs.
+def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Array]:
+    """Return, for all supports of n atoms with the Gram matrix G, what `fit_few` needs.
 
     Returns
     -------
-    M, slack, level, functional, squares, repaired, delicate : arrays
-        The matrices, transposed; the rounding of the entries of M c, and of the slopes of the
-        atoms in S, for a target of norm 1; A't and ||t||^2 for the t with <t, a> = ||a|| on S; the
-        largest part of S that is independent; whether S asks for more accuracy.
+    M, functional, squares, repaired, delicate : arrays
+        The matrices, and in one more column the rounding of M c for a target of norm 1; A't and
+        ||t||^2 for the t with <t, a> = ||a|| on S; the largest part of S that is independent;
+        whether S asks for more accuracy.
     """
-    n = len(inverse_norms)
-    count, noise = 1 << n, EPS * (16.0 + np.sqrt(m))
-    M, slack = np.zeros((count, WIDTH, WIDTH)), np.zeros((count, WIDTH))
-    level, functional = np.zeros((count, WIDTH)), np.zeros((count, WIDTH))
-    squares, norms = np.zeros(count), np.zeros(n)
-    repaired, delicate = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    count, noise = 1 << n, rounding(m)
+    M = np.zeros((count, WIDTH, WIDTH + 1))
+    functional, squares, norms = np.zeros((count, n)), np.zeros(count), np.zeros(n)
+    repaired, delicate = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
     C, order, column = np.zeros((n + 1, n + 1)), np.zeros(n + 1, np.int64), np.zeros(n)
     for atom in range(n):
         norms[atom] = np.sqrt(G[atom, atom])
     for support in range(count):
-        k = 0
+        k, part = 0, 0
         for atom in range(n):
             if support >> atom & 1 and append(C, order, k, G[atom], atom, ILL_CONDITIONED):
-                repaired[support] |= 1 << atom
+                part |= 1 << atom
                 delicate[support] |= DELICATE * C[k, k] ** 2 * G[atom, atom] > 1.0
                 k += 1
-        if repaired[support] != support:
+        repaired[support] = part
+        if part != support:
             continue
         for i in range(k):  # column order[i] of the inverse, and what it does to the others
             column[:k] = 0.0
             column[i] = 1.0
             forward_solve(C, k, column)
             backward_solve(C, k, column)
-            for atom in range(n):
-                total, size = 0.0, 0.0
-                for p in range(k):
-                    total += G[atom, order[p]] * column[p]
-                    size += abs(G[atom, order[p]] * column[p])
-                if support >> atom & 1:
-                    missed = abs((1.0 if atom == order[i] else 0.0) - total) + WIDTH * EPS * size
-                    level[support, atom] += missed * norms[order[i]]
-                else:
-                    M[support, order[i], atom] = -total
-                    functional[support, atom] += total * norms[order[i]]
             for p in range(k):
-                M[support, order[i], order[p]] = column[p]
+                M[support, order[p], order[i]] = column[p]
                 squares[support] += column[p] * norms[order[i]] * norms[order[p]]
+            for atom in range(n):
+                if not support >> atom & 1:
+                    for p in range(k):
+                        M[support, atom, order[i]] -= G[atom, order[p]] * column[p]
+                    functional[support, atom] -= M[support, atom, order[i]] * norms[order[i]]
         for atom in range(n):
             if support >> atom & 1:
                 functional[support, atom] = norms[atom]
-                level[support, atom] += noise * norms[atom]
             else:
                 M[support, atom, atom] = 1.0
             for i in range(n):
-                slack[support, atom] += noise * abs(M[support, i, atom]) * norms[i]
-    return M, slack, level, functional, squares, repaired, delicate
+                M[support, atom, WIDTH] += noise * abs(M[support, atom, i]) * norms[i]
+    return M, functional, squares, repaired, delicate
+
+
+@njit(cache=True, nogil=True)
+def rounding(m: int) -> float:
+    """Return the relative rounding of an inner product of m entries."""
+    return float(EPS * (16.0 + np.sqrt(m)))
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
-def products(atoms: Array, b: Vector, n: int, c: Vector) -> float:
-    """Write A'b, three atoms at a time, and return ||b||^2."""
-    m, square = len(b), 0.0
-    for j in range(0, n, 3):
-        first, second, third = atoms[j], atoms[j + 1], atoms[j + 2]
-        u, v, w, square = 0.0, 0.0, 0.0, 0.0
-        for i in range(m):
-            u += first[i] * b[i]
-            v += second[i] * b[i]
-            w += third[i] * b[i]
-            square += b[i] * b[i]
-        c[j], c[j + 1], c[j + 2] = u, v, w
-    return square
-
-
-@njit(cache=True, nogil=True)
-def try_on_block(
-    M: Array, slack: Array, support: int, C: Array, n: int, sizes: Vector, V: Array, found: Array
+def multiply_three(
+    atoms: Array, first: int, targets: Array, start: int, width: int, C: Array, squares: Vector
 ) -> None:
-    """Write M c for a support and eight targets, and which entries are positive beyond rounding.
+    """Write the products with three atoms, and ||b||^2."""
+    for p in range(width):
+        u, v, w, square = 0.0, 0.0, 0.0, 0.0
+        for i in range(targets.shape[1]):
+            b = targets[start + p, i]
+            u += atoms[first, i] * b
+            v += atoms[first + 1, i] * b
+            w += atoms[first + 2, i] * b
+            square += b * b
+        C[first, p], C[first + 1, p], C[first + 2, p], squares[p] = u, v, w, square
 
-    The sums are in registers, one for each target, and are made in the order of
-    `positive_entries`, to the last bit.
-    """
-    for p in range(WIDTH):
+
+@njit(cache=True, nogil=True, fastmath=REORDERED)
+def multiply_six(
+    atoms: Array, targets: Array, start: int, width: int, C: Array, squares: Vector
+) -> None:
+    """Write the products with six atoms, and ||b||^2, in one reading of the targets."""
+    for p in range(width):
+        u, v, w, x, y, z, square = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(targets.shape[1]):
+            b = targets[start + p, i]
+            u += atoms[0, i] * b
+            v += atoms[1, i] * b
+            w += atoms[2, i] * b
+            x += atoms[3, i] * b
+            y += atoms[4, i] * b
+            z += atoms[5, i] * b
+            square += b * b
+        C[0, p], C[1, p], C[2, p], C[3, p], C[4, p], C[5, p] = u, v, w, x, y, z
+        squares[p] = square
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def try_everywhere(
+    M: Array, support: int, C: Array, sizes: Vector, n: int, V: Array, found: Array
+) -> None:
+    """Write M c for one support and all targets of a tile, and which entries are positive."""
+    for p in range(TILE):
         found[p] = 0
     for i in range(n):
-        s, t, u, w = 0.0, 0.0, 0.0, 0.0
-        x, y, z, o = 0.0, 0.0, 0.0, 0.0
-        for j in range(n):
-            c, scale = C[j], M[support, j, i]
-            s, t, u, w = s + scale * c[0], t + scale * c[1], u + scale * c[2], w + scale * c[3]
-            x, y, z, o = x + scale * c[4], y + scale * c[5], z + scale * c[6], o + scale * c[7]
-        v = V[i]
-        v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = s, t, u, w, x, y, z, o
-        for p in range(WIDTH):
-            found[p] |= (v[p] > sizes[p] * slack[support, i]) << i
+        s, t, u, w = M[support, i, 0], M[support, i, 1], M[support, i, 2], M[support, i, 3]
+        x, y, z, o = M[support, i, 4], M[support, i, 5], M[support, i, 6], M[support, i, 7]
+        noise, bit = M[support, i, WIDTH], np.uint64(1 << i)
+        for p in range(TILE):
+            low = s * C[0, p] + t * C[1, p] + u * C[2, p] + w * C[3, p]
+            V[i, p] = low + (x * C[4, p] + y * C[5, p] + z * C[6, p] + o * C[7, p])
+            found[p] |= bit if V[i, p] > noise * sizes[p] else np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
-def positive_entries(
-    M: Array, slack: Array, support: int, c: Vector, n: int, size: float, v: Vector
-) -> int:
-    """Write M c for a support, and return which entries are positive beyond rounding."""
-    matrix, noise = M[support], slack[support]
-    # Eight sums in registers: an array would be written and read again for every atom.
-    s, t, u, w = 0.0, 0.0, 0.0, 0.0
-    x, y, z, o = 0.0, 0.0, 0.0, 0.0
-    for j in range(n):
-        row, scale = matrix[j], c[j]
-        s, t, u, w = s + scale * row[0], t + scale * row[1], u + scale * row[2], w + scale * row[3]
-        x, y, z, o = x + scale * row[4], y + scale * row[5], z + scale * row[6], o + scale * row[7]
-    v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7] = s, t, u, w, x, y, z, o
-    low = (s > size * noise[0]) | (t > size * noise[1]) << 1 | (u > size * noise[2]) << 2
-    high = (x > size * noise[4]) | (y > size * noise[5]) << 1 | (z > size * noise[6]) << 2
-    return low | (w > size * noise[3]) << 3 | (high | (o > size * noise[7]) << 3) << 4
+@njit(cache=True, nogil=True, fastmath={"contract"}, inline="always")
+def try_on(M: Array, support: int, C: Array, sizes: Vector, p: int, n: int, V: Array) -> np.uint64:
+    """Write M c for one support and one target, and return which entries are positive.
+
+    The comparisons are shifted in, one by one: conditions would become branches.
+    """
+    a, b, c, d = C[0, p], C[1, p], C[2, p], C[3, p]
+    e, f, g, h = C[4, p], C[5, p], C[6, p], C[7, p]
+    found, top, size = np.uint64(0), np.uint64(n), sizes[p]
+    for i in range(n):
+        v = M[support, i, 0] * a + M[support, i, 1] * b
+        v = v + M[support, i, 2] * c + M[support, i, 3] * d
+        if n > 4:
+            high = M[support, i, 4] * e + M[support, i, 5] * f
+            v += high + M[support, i, 6] * g + M[support, i, 7] * h
+        V[i, p] = v
+        found = (found | np.uint64(v > M[support, i, WIDTH] * size) << top) >> np.uint64(1)
+    return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def search(
-    M: Array, slack: Array, repaired: Array, support: int, c: Vector, n: int, size: float, v: Vector
-) -> tuple[int, int]:
-    """Return the support of the solution for c, or -1, and how many were tried; v is then M c.
+    M: Array, repaired: Array, C: Array, sizes: Vector, n: int, width: int,
+    V: Array, supports: Array, pending: Array, tries: Array,
+) -> None:  # fmt: skip
+    """Write the support of the solution of every target, M c for it, and how many were tried.
 
     All entries of the wrong sign change sides at once (block principal pivoting). Where that has
-    not led to the end soon, only the last one does (Murty 1974).
+    not led to the end soon, only the first one does (Murty 1974). A target without a solution is
+    one with as many tries as there may be.
     """
-    for tried in range(1, 20 * WIDTH):
-        found = positive_entries(M, slack, support, c, n, size, v)
-        if found == support:
-            return support, tried
-        if tried > 2 * WIDTH:
-            wrong, last = found ^ support, 1
-            while last << 1 <= wrong:
-                last <<= 1
-            found = support ^ last
-        support = repaired[found]
-    return -1, tried
+    start = repaired[(1 << n) - 1]
+    try_everywhere(M, start, C, sizes, n, V, supports)
+    count = 0
+    for p in range(width):
+        found = supports[p]
+        supports[p], tries[p], pending[count] = repaired[found], 1, p
+        count += found != start
+    for tried in range(2, MOST_TRIES + 1):
+        kept = 0
+        for q in range(count):
+            p = pending[q]
+            support = supports[p]
+            found = try_on(M, support, C, sizes, p, n, V)
+            wrong = found ^ support
+            if tried > 2 * WIDTH:
+                found = support ^ (wrong & (~wrong + np.uint64(1)))
+            supports[p], tries[p], pending[kept] = repaired[found], tried, p
+            kept += wrong != np.uint64(0)
+        count = kept
+        if count == 0:
+            break
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def weigh(
+    G: Array, noise: float, n: int,
+    C: Array, squares: Vector, sizes: Vector, supports: Array,
+    V: Array, W: Array, D: Array, left: Vector, reach: Vector, rough: Vector, steep: Vector,
+) -> None:  # fmt: skip
+    """Write, for all targets of a tile, the weights, minus the slopes, and what they amount to.
+
+    That is ||r||^2, the sum of weight times norm, how far the slopes of the support are from zero
+    for unit atoms, with the rounding, and the largest slope outside for unit atoms, beyond it.
+    With the slopes of the support ||r||^2 is accurate even if the weights are less so.
+    """
+    for p in range(TILE):
+        left[p], reach[p], rough[p], steep[p] = squares[p], 0.0, 0.0, 0.0
+    for i in range(n):
+        length, bit = np.sqrt(G[i, i]), np.uint64(i)
+        for p in range(TILE):
+            W[i, p] = V[i, p] if supports[p] >> bit & np.uint64(1) else 0.0
+            reach[p] += length * W[i, p]
+    for i in range(n):
+        s, t, u, w = G[i, 0], G[i, 1], G[i, 2], G[i, 3]
+        x, y, z, o = G[i, 4], G[i, 5], G[i, 6], G[i, 7]
+        unit, bit = 1.0 / np.sqrt(G[i, i]) if G[i, i] > 0.0 else 0.0, np.uint64(i)
+        for p in range(TILE):
+            fitted = s * W[0, p] + t * W[1, p] + u * W[2, p] + w * W[3, p]
+            fitted += x * W[4, p] + y * W[5, p] + z * W[6, p] + o * W[7, p]
+            slope = C[i, p] - fitted
+            inside = supports[p] >> bit & np.uint64(1)
+            left[p] -= W[i, p] * (C[i, p] + slope)
+            rough[p] = max(rough[p], abs(slope) * unit if inside else 0.0)
+            steep[p] = max(steep[p], 0.0 if inside else slope * unit)
+            D[i, p] = 0.0 if inside else -slope
+    for p in range(TILE):
+        error = noise * (sizes[p] + reach[p])
+        rough[p] += error
+        steep[p] -= error
 
 
 @njit(cache=True, nogil=True)
 def fit_few(
-    atoms: Array,
-    targets: Array,
-    sums: Vector,
-    M: Array,
-    slack: Array,
-    level: Array,
-    functional: Array,
-    squares: Array,
-    repaired: Array,
-    delicate: Array,
-    X: Array,
-    duals: Array,
-    rnorms: Vector,
-    gaps: Vector,
-    proven: Array,
-    codes: Array,
+    atoms: Array, targets: Array, G: Array, sums: Vector,
+    M: Array, functional: Array, squares: Vector, repaired: Array, delicate: Array,
+    X: Array, duals: Array, rnorms: Vector, gaps: Vector, proven: Array, codes: Array,
     counts: Array,
-) -> None:
-    """Fit and certify every row of `targets`, as `batch.fit_targets`; `atoms` has rows to spare.
+) -> None:  # fmt: skip
+    """Fit and certify every row of `targets`, as `batch.fit_targets`.
 
-    The slopes of the atoms in the support are zero but for rounding; what that may amount to is
-    in the gap.
+    `atoms` and their Gram matrix `G` are padded with zeros, to at least eight, and to nine if there
+    are more than six. Slopes of the support that are not quite zero add v (2 reach + v / 2 ||t||^2)
+    to the gap: with the t of the support that is what `certificate.bound` says, where v is the
+    largest of them for unit atoms.
     """
-    n, m, support = X.shape[1], targets.shape[1], 0
-    c, C, V, v = np.zeros(WIDTH + 2), np.zeros((n, WIDTH)), np.zeros((n, WIDTH)), np.zeros(WIDTH)
-    squares_b, sizes, found = np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH, np.int64)
-    for start in range(0, len(targets), WIDTH):
-        width = min(WIDTH, len(targets) - start)
-        for p in range(width):
-            squares_b[p] = products(atoms, targets[start + p], n, c)
+    n, m, noise = X.shape[1], targets.shape[1], rounding(targets.shape[1])
+    C, V = np.zeros((WIDTH + 1, ROW)), np.zeros((WIDTH, ROW))
+    W, D = np.zeros((WIDTH, ROW)), np.zeros((WIDTH, ROW))
+    squares_b, sizes, left, reach = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
+    rough, steep, tries = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE, np.int64)
+    supports, pending = np.zeros(TILE, np.uint64), np.zeros(TILE, np.uint64)
+    for start in range(0, len(targets), TILE):
+        width = min(TILE, len(targets) - start)
+        if n <= 3:
+            multiply_three(atoms, 0, targets, start, width, C, squares_b)
+        else:
+            multiply_six(atoms, targets, start, width, C, squares_b)
+        if n > 6:
+            multiply_three(atoms, 6, targets, start, width, C, squares_b)
+        for p in range(TILE):
             sizes[p] = np.sqrt(squares_b[p])
-            for j in range(n):
-                C[j, p] = c[j]
-        tried = max(support, 0)
-        try_on_block(M, slack, tried, C, n, sizes, V, found)
+        search(M, repaired, C, sizes, n, width, V, supports, pending, tries)
+        weigh(G, noise, n, C, squares_b, sizes, supports, V, W, D, left, reach, rough, steep)
         for p in range(width):
-            i, b, square = start + p, targets[start + p], squares_b[p]
-            support, counts[i] = tried, 1
+            i, square, length = start + p, squares_b[p], squares[supports[p]]
             for j in range(n):
-                c[j], v[j] = C[j, p], V[j, p]
-            if found[p] != tried:
-                support, more = search(M, slack, repaired, repaired[found[p]], c, n, sizes[p], v)
-                counts[i] += more
-            if support < 0 or delicate[support] or not in_range(square, b):
+                X[i, j], duals[i, j] = W[j, p], D[j, p]
+            if left[p] < CANCELLED * square:
+                left[p] = squared_residual(atoms, targets, i, W, p)
+            gap = rough[p] * (2.0 * reach[p] + 0.5 * rough[p] * length)
+            if steep[p] > 0.0:
+                others = functional[supports[p]]
+                gap += tilted(X[i], duals[i], sums, others, m, length, left[p])
+            rnorms[i], gaps[i] = np.sqrt(left[p]), min(gap, 0.5 * left[p])
+            counts[i], codes[i], proven[i] = tries[p], OPTIMAL, True
+            if delicate[supports[p]] or tries[p] == MOST_TRIES or not in_range(square, targets[i]):
                 codes[i] = REDO
-                continue
-            codes[i], proven[i] = OPTIMAL, True
-            left, rough, steep = square, 0.0, 0.0
-            for j in range(n):
-                inside = float(support >> j & 1)  # as a factor: a branch would be mispredicted
-                weight, slope = inside * v[j], (1.0 - inside) * v[j]
-                X[i, j], duals[i, j] = weight, -slope
-                left -= weight * c[j]
-                rough += weight * level[support, j]
-                steep = max(steep, slope)
-            if left < CANCELLED * square:
-                left = squared_residual(atoms, b, X[i])
-            rnorms[i] = np.sqrt(left)
-            gap = sizes[p] * rough
-            if steep > 0.0:
-                gap += tilted(X[i], duals[i], sums, functional[support], m, squares[support], left)
-            gaps[i] = min(gap, 0.5 * left)
 
 
-@njit(cache=True, nogil=True)
-def squared_residual(atoms: Array, b: Vector, x: Vector) -> float:
+@njit(cache=True, nogil=True, fastmath=REORDERED)
+def squared_residual(atoms: Array, targets: Array, i: int, W: Array, p: int) -> float:
     """Return ||b - A x||^2."""
-    r = b.copy()
-    for j in range(len(x)):
-        if x[j] != 0.0:
-            weight, column = x[j], atoms[j]
-            for i in range(len(b)):
-                r[i] -= weight * column[i]
-    return dot(r, r, len(r))
+    s, t, u, w = W[0, p], W[1, p], W[2, p], W[3, p]
+    x, y, z, o = W[4, p], W[5, p], W[6, p], W[7, p]
+    total = 0.0
+    for k in range(targets.shape[1]):
+        low = s * atoms[0, k] + t * atoms[1, k] + u * atoms[2, k] + w * atoms[3, k]
+        high = x * atoms[4, k] + y * atoms[5, k] + z * atoms[6, k] + o * atoms[7, k]
+        r = targets[i, k] - (low + high)
+        total += r * r
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -258,7 +317,7 @@ def tilted(
     """
     for attempt in range(2):
         against, length = (sums, float(m)) if attempt == 0 else (others, square)
-        v = tilt(-dual, against[: len(dual)])
+        v = tilt(-dual, against)
         if v >= 0.0:
             reach = 0.0
             for j in range(len(x)):

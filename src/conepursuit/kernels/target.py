@@ -7,13 +7,17 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.certificate import bound, estimate, functional, tilt
-from conepursuit.kernels.factor import backward_solve, dot, forward_solve
-from conepursuit.kernels.nonnegative import (
+from conepursuit.kernels.constants import (
+    DESCENT,
     IRREGULAR,
+    LEVEL,
     MAX_ATOMS,
     MAX_STEPS,
     OPTIMAL,
     STALLED,
+)
+from conepursuit.kernels.factor import backward_solve, dot, forward_solve
+from conepursuit.kernels.nonnegative import (
     Passive,
     admit,
     drop,
@@ -24,9 +28,6 @@ from conepursuit.kernels.nonnegative import (
 )
 from conepursuit.kernels.passes import moments
 from conepursuit.kernels.refinement import refine
-
-DESCENT, LEVEL = 4.0, 64.0
-"""How many times the expected rounding an atom may descend, and a passive one be off level."""
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,22 @@
+"""Numbers that kernels and their callers share; this module does not load numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+EPS = float(np.finfo(np.float64).eps)
+
+OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, CONVERGED = range(5)
+"""Why a fit ended."""
+
+IRREGULAR = REDO = -1
+"""The data need scaling; the target asks for another kernel."""
+
+LEAST, LARGEST = 1e-260, 1e260
+"""Between these, squares of norms and their products with each other are safe."""
+
+DESCENT, LEVEL = 4.0, 64.0
+"""How many times the expected rounding an atom may descend, and a passive one be off level."""
+
+ILL_CONDITIONED = 1e-9
+"""Squared sine of an angle below which a Gram matrix is not trusted with an atom."""
