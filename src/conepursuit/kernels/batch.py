@@ -5,6 +5,9 @@ changes a bit of the result. The inverse H of the Gram matrix of the passive ato
 explicitly: adding and removing an atom are then updates of rank one, which run faster than solves
 with short triangles. What it loses in accuracy is made good by the residual; a target for which
 that does not suffice is left to `nonnegative.fit`.
+
+The inner functions call none that is not inlined and return only at their end: otherwise numba
+counts references to each of their arrays, atomically, which costs as much as the arithmetic.
 """
 
 from __future__ import annotations
@@ -14,31 +17,58 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.certificate import bound, estimate, tilt
-from conepursuit.kernels.factor import EPS, REORDERED, dot
-from conepursuit.kernels.nonnegative import (
-    AGREEMENT,
+from conepursuit.kernels.constants import (
+    DESCENT,
+    EPS,
     ILL_CONDITIONED,
+    LEVEL,
     MAX_ATOMS,
     MAX_STEPS,
     OPTIMAL,
+    REDO,
     STALLED,
-    in_range,
 )
+from conepursuit.kernels.factor import REORDERED, dot
+from conepursuit.kernels.nonnegative import in_range
 
-REDO = -1
-"""The code of a target that asks for the accuracy of `nonnegative.fit`."""
+PURSUING = -2
+"""The code of a target that is under way."""
 
 SHARE = 0.7
 """Atoms enter together if they are this steep relative to the steepest."""
 
-LANES = 4
-"""Rows of a product that share a reading of the vector."""
+ROUGH = 1e-6
+"""Share of ||b|| that a correction may amount to; what is left of the error is its square."""
+
+CANCELLING = 16.0
+"""Above this ratio of sum_i x_i ||a_i|| to ||b|| no slope is taken from the Gram matrix."""
+
+LANES, WIDTH = 4, 8
+"""Rows of a product that share a reading of the vector, and numbers in a vector register.
+
+Loops over multiples of the width leave no remainder; zeros stand behind the entries in use.
+"""
 
 
 @njit(cache=True, nogil=True)
 def padded(n: int) -> int:
-    """Return the next multiple of the lanes."""
-    return (n + LANES - 1) // LANES * LANES
+    """Return the next multiple of the width."""
+    return (n + WIDTH - 1) >> 3 << 3
+
+
+@njit(cache=True, nogil=True)
+def aligned(rows: int, width: int) -> Array:
+    """Return zeros whose rows, of a multiple of the width, begin with a line of the cache."""
+    memory = np.zeros(rows * width + WIDTH)
+    first = -(memory.ctypes.data >> 3) % WIDTH
+    return memory[first : first + rows * width].reshape(rows, width)
+
+
+@njit(cache=True, nogil=True)
+def end(v: Vector, k: int) -> None:
+    """Write zeros behind the first k entries."""
+    for i in range(k, k + WIDTH):
+        v[i] = 0.0
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
@@ -56,38 +86,54 @@ def multiply(rows: Array, v: Vector, n: int, m: int, out: Vector) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
-def subtract_rows(rows: Array, order: Array, weights: Vector, k: int, out: Vector) -> None:
-    """Subtract sum_i weights[i] * rows[order[i]], for i < k."""
-    n, i = len(out), 0
-    while i + LANES <= k:
+def multiply_some(rows: Array, order: Array, v: Vector, k: int, m: int, out: Vector) -> None:
+    """Write the inner products of v with rows[order[i]], for i < k and a few more."""
+    for i in range(0, k, LANES):
+        a, b, c, d = rows[order[i]], rows[order[i + 1]], rows[order[i + 2]], rows[order[i + 3]]
+        s, t, u, w = 0.0, 0.0, 0.0, 0.0
+        for j in range(m):
+            s += a[j] * v[j]
+            t += b[j] * v[j]
+            u += c[j] * v[j]
+            w += d[j] * v[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s, t, u, w
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED)
+def subtract_rows(rows: Array, order: Array, weights: Vector, k: int, n: int, out: Vector) -> None:
+    """Subtract sum_i weights[i] * rows[order[i]], for i < k; zeros follow the weights."""
+    for i in range(0, k, LANES):
         a, b, c, d = rows[order[i]], rows[order[i + 1]], rows[order[i + 2]], rows[order[i + 3]]
         s, t, u, w = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
         for j in range(n):
             out[j] -= (s * a[j] + t * b[j]) + (u * c[j] + w * d[j])
-        i += LANES
-    while i < k:
-        a, s = rows[order[i]], weights[i]
-        for j in range(n):
-            out[j] -= s * a[j]
-        i += 1
 
 
-@njit(cache=True, nogil=True, fastmath=REORDERED)
-def update(H: Array, u: Vector, factor: float, k: int) -> None:
-    """Add factor * u u' to the first k rows and columns of H."""
-    for i in range(k):
-        row, scale = H[i], factor * u[i]
-        for j in range(k):
-            row[j] += scale * u[j]
+@njit(cache=True, nogil=True)
+def price(g: Vector, scale: Vector, n: int, slopes: Vector, tops: Vector) -> float:
+    """Write the slopes and the largest of every eight; return the largest of all, or 0."""
+    for j in range(n):
+        slopes[j] = g[j] * scale[j]
+    steepest = 0.0
+    for i in range(n >> 3):
+        j = i << 3
+        a, b = max(slopes[j], slopes[j + 1]), max(slopes[j + 2], slopes[j + 3])
+        c, d = max(slopes[j + 4], slopes[j + 5]), max(slopes[j + 6], slopes[j + 7])
+        tops[i] = max(max(a, b), max(c, d))
+        steepest = max(steepest, tops[i])
+    return steepest
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def largest(values: Vector, least: float) -> float:
-    """Return the largest value, or `least` if none is larger."""
-    best = least
-    for value in values:
-        best = max(best, value)
-    return best
+@njit(cache=True, nogil=True)
+def locate(slopes: Vector, tops: Vector, n: int, cut: float, room: int, steep: Array) -> int:
+    """Write the first atoms whose slopes reach the cut, and return how many, at most `room`."""
+    count = 0
+    for i in range(n >> 3):
+        if tops[i] >= cut:
+            for j in range(i << 3, (i << 3) + WIDTH):
+                steep[count] = j
+                count += slopes[j] >= cut
+    return min(count, room)
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
@@ -99,50 +145,30 @@ def smallest(values: Vector, k: int) -> float:
     return least
 
 
-@njit(cache=True, nogil=True, fastmath=REORDERED)
-def add(
-    G: Array, c: Vector, order: Array, H: Array, z: Vector, k: int, atom: int, u: Vector, v: Vector
-) -> bool:
-    """Make an atom passive, and z the solution with it; False if it depends on the passive ones."""
-    gram, slope = G[atom], c[atom]
-    for i in range(k):
-        v[i] = gram[order[i]]
-        slope -= v[i] * z[i]
-    multiply(H, v, k, k, u)
-    pivot = gram[atom] - dot(u, v, k)
-    if not pivot > ILL_CONDITIONED * gram[atom]:
-        return False
-    scale = 1.0 / pivot
-    update(H, u, scale, k)
-    weight, last = slope * scale, H[k]
-    for i in range(k):
-        z[i] -= weight * u[i]
-        last[i] = -scale * u[i]
-        H[i, k] = last[i]
-    last[k], z[k], order[k] = scale, weight, atom
-    return True
-
-
-@njit(cache=True, nogil=True)
-def drop(order: Array, H: Array, z: Vector, k: int, place: int, u: Vector) -> None:
+@njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
+def drop(order: Array, H: Array, x: Vector, z: Vector, k: int, place: int, u: Vector) -> None:
     """Let a passive atom go, and make z the solution without it; the last one takes its place."""
-    last = k - 1
-    leaving, following = H[place], H[last]
-    pivot = 1.0 / leaving[place]
+    last, width, pivot = k - 1, padded(k), 1.0 / H[place, place]
     weight = z[place] * pivot
     for i in range(k):
-        u[i] = leaving[i]
+        u[i] = H[place, i]
+    end(u, k)
+    for i in range(width):
         z[i] -= weight * u[i]
-    update(H, u, -pivot, k)
-    if place < last:
-        order[place], z[place] = order[last], z[last]
-        for i in range(last):
-            leaving[i] = following[i]
-            H[i, place] = following[i]
-        H[place, place] = H[last, last]
+    for i in range(k):
+        factor = pivot * u[i]
+        for j in range(width):
+            H[i, j] -= factor * u[j]
+    for i in range(last):
+        H[place, i] = H[last, i]
+    for i in range(last):
+        H[i, place] = H[last, i]
+    H[place, place] = H[last, last]
+    order[place], x[place], z[place] = order[last], x[last], z[last]
+    x[last], z[last] = 0.0, 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def descend(
     order: Array,
     H: Array,
@@ -152,55 +178,92 @@ def descend(
     settled: int,
     scale: Vector,
     full: Vector,
+    n: int,
     u: Vector,
 ) -> tuple[int, int]:
     """Go to z, letting atoms go whose weight reaches zero; as `nonnegative.descend`."""
-    steps = 0
-    while True:
+    steps, moving = 0, True
+    while moving:
         steps += 1
-        if smallest(z, k) > 0.0 and steps == 1:
-            for i in range(k):
-                x[i] = z[i]
-            return k, steps
         before = k
         for i in range(k - 1, -1, -1):
             if z[i] <= 0.0 and x[i] == 0.0:
-                drop_weight(order, H, x, z, k, i, u)
+                drop(order, H, x, z, k, i, u)
                 k -= 1
-        if k == settled:
-            return k, steps
         if k < before:
-            continue
-        settled = -1
-        step, blocking = 1.0, -1
-        for i in range(k):
-            if z[i] <= 0.0 and x[i] <= step * (x[i] - z[i]):
-                step, blocking = x[i] / (x[i] - z[i]), i
-        for j in range(len(full)):
-            scale[j] = full[j]
-        for i in range(k):
-            scale[order[i]] = 0.0
-        if blocking < 0:
+            moving = k != settled
+        else:
+            settled, step, blocking = -1, 1.0, -1
             for i in range(k):
-                x[i] = z[i]
-            return k, steps
+                if z[i] <= 0.0 and x[i] <= step * (x[i] - z[i]):
+                    step, blocking = x[i] / (x[i] - z[i]), i
+            for i in range(k):
+                x[i] = z[i] if blocking < 0 else x[i] + step * (z[i] - x[i])
+            for j in range(n):
+                scale[j] = full[j]
+            for i in range(k):
+                scale[order[i]] = 0.0
+            moving = blocking >= 0
+            if moving:
+                x[blocking] = 0.0
+                for i in range(k - 1, -1, -1):
+                    if x[i] <= 0.0:
+                        scale[order[i]] = full[order[i]]
+                        drop(order, H, x, z, k, i, u)
+                        k -= 1
+    return k, steps
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
+def admit(
+    G: Array,
+    c: Vector,
+    order: Array,
+    H: Array,
+    z: Vector,
+    k: int,
+    steep: Array,
+    count: int,
+    scale: Vector,
+    u: Vector,
+    v: Vector,
+) -> int:
+    """Make steep atoms passive, and z the solution with them; return how many there are.
+
+    None may enter again before x has moved, nor one that depends on the passive ones. With the
+    weights u of its projection on them, H grows by a multiple of (-u, 1)(-u, 1)'.
+    """
+    for place in range(count):
+        atom, width = steep[place], padded(k)
+        scale[atom] = 0.0
         for i in range(k):
-            x[i] += step * (z[i] - x[i])
-        x[blocking] = 0.0
-        for i in range(k - 1, -1, -1):
-            if x[i] <= 0.0:
-                scale[order[i]] = full[order[i]]
-                drop_weight(order, H, x, z, k, i, u)
-                k -= 1
-
-
-@njit(cache=True, nogil=True)
-def drop_weight(
-    order: Array, H: Array, x: Vector, z: Vector, k: int, place: int, u: Vector
-) -> None:
-    """Let an atom go, with its weight."""
-    drop(order, H, z, k, place, u)
-    x[place] = x[k - 1]
+            v[i] = G[atom, order[i]]
+        end(v, k)
+        for i in range(0, k, LANES):
+            a, b, e, f = 0.0, 0.0, 0.0, 0.0
+            for j in range(width):
+                a += H[i, j] * v[j]
+                b += H[i + 1, j] * v[j]
+                e += H[i + 2, j] * v[j]
+                f += H[i + 3, j] * v[j]
+            u[i], u[i + 1], u[i + 2], u[i + 3] = a, b, e, f
+        end(u, k)
+        pivot, slope = G[atom, atom], c[atom]
+        for i in range(width):
+            pivot -= u[i] * v[i]
+            slope -= z[i] * v[i]
+        if pivot > ILL_CONDITIONED * G[atom, atom]:
+            inverse = 1.0 / pivot
+            for i in range(k):
+                factor = inverse * u[i]
+                for j in range(width):
+                    H[i, j] += factor * u[j]
+                H[i, k] = -factor
+                H[k, i] = -factor
+                z[i] -= slope * factor
+            H[k, k], z[k], order[k] = inverse, slope * inverse, atom
+            k += 1
+    return k
 
 
 @njit(cache=True, nogil=True)
@@ -209,51 +272,55 @@ def pursue(
     c: Vector,
     full: Vector,
     tolerance: float,
+    n: int,
     limit: int,
     max_steps: int,
     order: Array,
+    steep: Array,
     H: Array,
     x: Vector,
+    z: Vector,
     g: Vector,
-    work: Array,
+    scale: Vector,
+    u: Vector,
+    v: Vector,
 ) -> tuple[int, int, int]:
     """Admit the steepest atoms and descend until none is left; as `nonnegative.pursue`.
 
     Here x holds the weights of the passive atoms in their order, and `full` one over the norms.
     """
-    n = len(c)
-    z, u, v, slopes, scale = work[0], work[1], work[2], work[3, :n], work[4, :n]
-    scale[:] = full
-    k, steps, room = 0, 0, 1
-    while True:
-        for j in range(n):
+    width = padded(n)
+    for j in range(len(x)):
+        x[j], z[j] = 0.0, 0.0
+    for j in range(width):
+        scale[j] = full[j]
+    k, steps, room, code = 0, 0, 1, PURSUING
+    while code == PURSUING:
+        for j in range(width):
             g[j] = c[j]
-        subtract_rows(G, order, x, k, g)
-        for j in range(n):
-            slopes[j] = g[j] * scale[j]
-        before, refused = k, False
-        steepest = largest(slopes, tolerance)
-        if steepest > tolerance:
-            if k >= limit:
-                return k, MAX_ATOMS, steps
+        subtract_rows(G, order, x, k, width, g)
+        steepest, before, count = price(g, scale, width, u, v), k, 0
+        descending = steepest > tolerance
+        if descending and k < limit and steps < max_steps:
             cut = steepest if room == 1 else SHARE * steepest
-            for atom in range(n):
-                if slopes[atom] >= cut and k - before < room:
-                    scale[atom] = 0.0
-                    if add(G, c, order, H, z, k, atom, u, v):
-                        x[k] = 0.0
-                        k += 1
-                    else:
-                        refused = True
+            count = locate(u, v, width, cut, room, steep)
+            k = admit(G, c, order, H, z, k, steep, count, scale, u, v)
         if k == before:
-            return k, STALLED if refused else OPTIMAL, steps
-        if steps >= max_steps:
-            return k, MAX_STEPS, steps
-        entered = k - before
-        k, more = descend(order, H, x, z, k, before, scale, full, u)
-        steps += more
-        if limit >= n:
-            room = 2 * room if k == before + entered else (room + 1) // 2
+            code = STALLED if count > 0 else OPTIMAL
+            if descending and count == 0:
+                code = MAX_ATOMS if k >= limit else MAX_STEPS
+        else:
+            entered = k
+            if smallest(z, k) > 0.0:
+                for i in range(k):
+                    x[i] = z[i]
+                steps += 1
+            else:
+                k, more = descend(order, H, x, z, k, before, scale, full, n, u)
+                steps += more
+            if limit >= n:
+                room = 2 * room if k == entered else (room + 1) // 2
+    return k, code, steps
 
 
 @njit(cache=True, nogil=True)
@@ -275,85 +342,130 @@ def fit_targets(
 ) -> None:
     """Fit and certify every row of `targets`; X, duals and the rest are written, a row for each.
 
-    `atoms` and G have rows to fill the lanes.
+    `atoms` has rows to fill the lanes.
     """
-    n, m, size = len(inverse_norms), targets.shape[1], len(atoms)
-    order, weights, H, work = (
-        np.empty(size, np.int64), np.zeros(size), np.zeros((size, size)), np.zeros((5, 2 * size))
+    n, m = len(inverse_norms), targets.shape[1]
+    size = padded(n) + WIDTH
+    order, steep = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    H, gram, work = aligned(size, size), aligned(n, padded(n)), aligned(8, size)
+    full, c, g, weights, z, scale, u, v = (
+        work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7]
     )  # fmt: skip
-    products, scores, r, t = np.empty(size), np.empty(size), np.empty(m), np.empty(m)
-    c, g = products[:n], scores[:n]
+    gram[:, :n], full[:n] = G, inverse_norms
+    r, t, fitted, slopes = np.empty(m), np.empty(m), np.empty(m), g[:n]
     for i in range(len(targets)):
         b = targets[i]
-        multiply(atoms, b, n, m, products)
+        multiply(atoms, b, n, m, c)
+        end(c, n)
         square = dot(b, b, m)
         tolerance = EPS * (16.0 + np.sqrt(m)) * 2.0 * np.sqrt(square)
         k, code, counts[i] = pursue(
-            G, c, inverse_norms, tolerance, limit, max_steps, order, H, weights, g, work
+            gram, c, full, tolerance, n, limit, max_steps,
+            order, steep, H, weights, z, g, scale, u, v,
+        )  # fmt: skip
+        for j in range(m):
+            r[j] = b[j]
+        subtract_rows(atoms, order, weights, k, m, r)
+        if length(weights, inverse_norms, order, k) > CANCELLING * np.sqrt(square):
+            multiply(atoms, r, n, m, g)
+        positive = correct(
+            atoms, r, m, order, H, weights, k, gram, g, u, v, full, ROUGH * np.sqrt(square)
         )
-        r[:] = b
-        subtract_rows(atoms, order, weights, k, r)
-        multiply(atoms, r, n, m, scores)
-        positive = correct(order, H, weights, k, G, g, work[0])
-        level = positive and holds(g, inverse_norms, order, k, AGREEMENT * tolerance)
-        if code != MAX_STEPS:
-            steep = largest(g * inverse_norms, 0.0) > AGREEMENT * tolerance
-            code = REDO if not level or (steep and code != MAX_ATOMS) else code
-            code = OPTIMAL if code == STALLED else code
-        codes[i] = code if in_range(square, b) else REDO
-        X[i] = 0.0
+        end(g, n)
+        level = holds(g, inverse_norms, order, k, LEVEL * tolerance)
+        steepest = price(g, full, padded(n), u, v) > DESCENT * tolerance
+        doubtful = code == STALLED or (code == OPTIMAL and steepest) or not level
+        doubtful = not positive or (doubtful and code != MAX_STEPS)
+        codes[i] = code if in_range(square, b) and not doubtful else REDO
+        for j in range(n):
+            X[i, j], duals[i, j] = 0.0, -g[j]
         for j in range(k):
             X[i, order[j]] = weights[j]
-        fitted = b - r
-        t[:] = 1.0
-        v = tilt(g, sums)
-        if v < 0.0:
-            functional(atoms, inverse_norms, order, H, k, work[0], t)
-            multiply(atoms, t, n, m, work[0])
-            v = tilt(g, work[0, :n])
-        if v >= 0.0:
-            gaps[i], proven[i] = bound(r, fitted, t, v)
+        for j in range(m):
+            fitted[j], t[j] = b[j] - r[j], 1.0
+        tilted = tilt(slopes, sums)
+        if tilted < 0.0:
+            functional(atoms, inverse_norms, order, H, k, u, v, t)
+            multiply(atoms, t, n, m, u)
+            tilted = tilt(slopes, u[:n])
+        if tilted >= 0.0:
+            gaps[i], proven[i] = bound(r, fitted, t, tilted)
         else:
-            gaps[i], proven[i] = estimate(g, inverse_norms, r, fitted)
+            gaps[i], proven[i] = estimate(slopes, inverse_norms, r, fitted)
         rnorms[i] = np.sqrt(dot(r, r, m))
-        for j in range(n):
-            duals[i, j] = -g[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def length(weights: Vector, inverse_norms: Vector, order: Array, k: int) -> float:
+    """Return sum_i x_i ||a_i||."""
+    total = 0.0
+    for i in range(k):
+        total += weights[i] / inverse_norms[order[i]]
+    return total
 
 
 @njit(cache=True, nogil=True)
 def correct(
-    order: Array, H: Array, weights: Vector, k: int, G: Array, g: Vector, change: Vector
+    atoms: Array,
+    r: Vector,
+    m: int,
+    order: Array,
+    H: Array,
+    weights: Vector,
+    k: int,
+    G: Array,
+    g: Vector,
+    change: Vector,
+    passive: Vector,
+    inverse_norms: Vector,
+    most: float,
 ) -> bool:
-    """Correct the weights by the gradient g of the data, and g with them; False if one is lost."""
-    passive = change[len(g) :]
-    for i in range(k):
-        passive[i] = g[order[i]]
-    multiply(H, passive, k, k, change)
+    """Correct the weights by the residual, and the slopes g with them.
+
+    The slopes of the passive atoms are taken from the residual; for the others, the Gram matrix
+    will do. False if a weight is lost, or one changes, times the norm of its atom, by more than
+    `most`: then H is too rough for one correction.
+    """
+    multiply_some(atoms, order, r, k, m, passive)
+    end(passive, k)
+    multiply(H, passive, k, padded(k), change)
+    end(change, k)
     positive = True
     for i in range(k):
+        g[order[i]] = passive[i]
         weights[i] += change[i]
         positive &= weights[i] > 0.0
-    subtract_rows(G, order, change, k, g)
+        positive &= abs(change[i]) <= most * inverse_norms[order[i]]
+    subtract_rows(G, order, change, k, G.shape[1], g)
     return positive
 
 
 @njit(cache=True, nogil=True)
 def holds(g: Vector, inverse_norms: Vector, order: Array, k: int, tolerance: float) -> bool:
     """Return whether the passive atoms are level."""
-    largest_slope = 0.0
+    steepest = 0.0
     for i in range(k):
-        largest_slope = max(largest_slope, abs(g[order[i]]) * inverse_norms[order[i]])
-    return largest_slope <= tolerance
+        steepest = max(steepest, abs(g[order[i]]) * inverse_norms[order[i]])
+    return steepest <= tolerance
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def functional(
-    atoms: Array, inverse_norms: Vector, order: Array, H: Array, k: int, z: Vector, t: Vector
+    atoms: Array,
+    inverse_norms: Vector,
+    order: Array,
+    H: Array,
+    k: int,
+    z: Vector,
+    lengths: Vector,
+    t: Vector,
 ) -> None:
     """Write the t in the span of the passive atoms with <t, a> = ||a||; as in `certificate`."""
-    lengths = z[len(inverse_norms) :]
     for i in range(k):
         lengths[i] = -1.0 / inverse_norms[order[i]]
-    multiply(H, lengths, k, k, z)
-    t[:] = 0.0
-    subtract_rows(atoms, order, z, k, t)
+    end(lengths, k)
+    multiply(H, lengths, k, padded(k), z)
+    end(z, k)
+    for j in range(len(t)):
+        t[j] = 0.0
+    subtract_rows(atoms, order, z, k, len(t), t)

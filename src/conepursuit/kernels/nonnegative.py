@@ -42,8 +42,6 @@ DEPENDENT = 100 * EPS
 IDLE, REFUSED = 1, 2
 """Why an atom is blocked; see `Passive`."""
 
-AGREEMENT = 64.0
-
 COHERENT = 0.8
 """Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
 
