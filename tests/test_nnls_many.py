@@ -61,15 +61,17 @@ def test_neither_order_nor_threads_change_a_bit(shape):
     same(result, nnls(A, B[:, 13:40]), slice(13, 40))
 
 
-@pytest.mark.parametrize("n", [4, 12])
+@pytest.mark.parametrize("n", [4, 8, 9, 15])
 def test_degenerate_atoms(n):
     """Duplicated, opposite, zero and nearly equal atoms, and targets that they fit exactly."""
     rng = np.random.default_rng(2)
-    for trial in range(50):
+    for trial in range(100):
         A = rng.integers(-2, 3, (6, n)).astype(float)
         A[:, 1], A[:, 2] = A[:, 0], -A[:, 0]
         A[:, 3] = 0.0 if trial % 2 else A[:, 0] * (1 + 1e-9)
         B = rng.integers(-3, 4, (6, 30)).astype(float)
+        if trial % 3 == 0:
+            B = A @ np.abs(B[:1] * rng.integers(0, 3, (n, 30)))
         result = nnls(A, B)
         lengths = np.linalg.norm(A, axis=0)
         slopes = A.T @ (B - A @ result.x) / np.where(lengths > 0, lengths, 1)[:, None]
@@ -77,6 +79,8 @@ def test_degenerate_atoms(n):
         assert (result.x >= 0).all()
         assert (slopes <= scale).all()
         assert (np.abs(slopes * (result.x > 0)) <= scale).all()
+        misses = np.abs(np.linalg.norm(B - A @ result.x, axis=0) - result.rnorm)
+        assert (misses <= scale).all()
 
 
 def test_progress_bar(capsys, monkeypatch):

@@ -37,6 +37,9 @@ PURSUING = -2
 SHARE = 0.7
 """Atoms enter together if they are this steep relative to the steepest."""
 
+VISIBLE = 1e-13
+"""Share of ||r||^2 from which on a correction is made to r as well."""
+
 ROUGH = 1e-6
 """Share of ||b|| that a correction may amount to; what is left of the error is its square."""
 
@@ -371,6 +374,8 @@ def fit_targets(
         positive = correct(
             atoms, r, m, order, H, weights, k, gram, g, u, v, full, ROUGH * np.sqrt(square)
         )
+        if dot(u, v, k) > VISIBLE * dot(r, r, m):  # what the correction takes off ||r||^2
+            subtract_rows(atoms, order, u, k, m, r)
         end(g, n)
         level = holds(g, inverse_norms, order, k, LEVEL * tolerance)
         steepest = price(g, full, padded(n), u, v) > DESCENT * tolerance
