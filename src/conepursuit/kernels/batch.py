@@ -4,7 +4,7 @@ Every target starts afresh, so that neither the order of the targets nor the num
 changes a bit of the result. The inverse H of the Gram matrix of the passive atoms is kept
 explicitly: adding and removing an atom are then updates of rank one, which run faster than solves
 with short triangles. What it loses in accuracy is made good by the residual; a target for which
-that does not suffice is left to `nonnegative.fit`.
+that does not suffice is left to `target.fit_target`.
 
 The inner functions call none that is not inlined and return only at their end: otherwise numba
 counts references to each of their arrays, atomically, which costs as much as the arithmetic.

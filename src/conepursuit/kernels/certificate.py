@@ -42,14 +42,17 @@ def bound(r: Vector, fitted: Vector, t: Vector, v: float) -> tuple[float, bool]:
 
 @njit(cache=True, nogil=True)
 def estimate(g: Vector, inverse_norms: Vector, r: Vector, fitted: Vector) -> tuple[float, bool]:
-    """Return |<r, A x>| + ||A x|| max_j <a_j, r> / ||a_j||, which is not a proof.
+    """Return |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j||, which is not a proof.
 
-    Where f(x) is less, that is the bound, and it is proved, as f* >= 0.
+    It is what would be gained along the steepest atom on the way to a fit no longer than b. Where
+    f(x) is less, that is the bound, and it is proved, as f* >= 0.
     """
-    m, steepest = len(r), 0.0
+    m, steepest, square = len(r), 0.0, 0.0
+    for i in range(m):
+        square += (r[i] + fitted[i]) ** 2
     for j in range(len(g)):
         steepest = max(steepest, g[j] * inverse_norms[j])
-    gap = abs(dot(r, fitted, m)) + steepest * np.sqrt(dot(fitted, fitted, m))
+    gap = abs(dot(r, fitted, m)) + steepest * np.sqrt(square)
     value = 0.5 * dot(r, r, m)
     return min(gap, value), value <= gap
 
