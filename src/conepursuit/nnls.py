@@ -25,11 +25,10 @@ from conepursuit.targets import (
     count,
     matrix_and_target,
     rescaled,
-    root_weights,
     threads,
     tolerance,
     weighted_matrix,
-    weighted_target,
+    weighted_problem,
     weights_of,
     writable,
 )
@@ -112,11 +111,7 @@ def nnls(
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
     first = None if start is None else _start(start, shape, limit)
     tol, workers = tolerance(tol), threads(n_jobs)
-    rows = None if weights is None else root_weights(weights, target)
-    if rows is not None:
-        target = weighted_target(target, rows)
-        if rows.ndim == 1:
-            matrix, rows = weighted_matrix(matrix, rows), None
+    matrix, target, rows = weighted_problem(matrix, target, weights)
     if target.ndim == 1:
         return _fit(matrix, target, first, limit, max_steps, tol)
 
@@ -205,11 +200,7 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     matrix, target = matrix_and_target(A, b)
     check_finite(matrix, "A")
     point = weights_of(x, (matrix.shape[1], *target.shape[1:]), "x")
-    rows = None if weights is None else root_weights(weights, target)
-    if rows is not None:
-        target = weighted_target(target, rows)
-        if rows.ndim == 1:
-            matrix, rows = weighted_matrix(matrix, rows), None
+    matrix, target, rows = weighted_problem(matrix, target, weights)
     if target.ndim == 1:
         return _certificate(matrix, target, point, "b")
     parts = [

@@ -135,6 +135,20 @@ def weighted_target(b: Array, rows: Array) -> Array:
     return np.where(used > 0, used * np.where(used > 0, b, 0.0), 0.0)
 
 
+def weighted_problem(matrix: Any, target: Array, weights: Any) -> tuple[Any, Array, Array | None]:
+    """Return the matrix and the target or targets with the weights of the rows in them.
+
+    Where each target has weights of its own, the matrix is left as it is, and their roots are
+    returned as well.
+    """
+    if weights is None:
+        return matrix, target, None
+    rows = root_weights(weights, target)
+    if rows.ndim < target.ndim or target.ndim == 1:
+        return weighted_matrix(matrix, rows), weighted_target(target, rows), None
+    return matrix, weighted_target(target, rows), rows
+
+
 def rescaled(matrix: Any, b: Vector) -> tuple[Any, Vector, Array, int]:
     """Return the columns of a matrix and a target near one, and their exponents of two.
 
