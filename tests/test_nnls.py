@@ -167,6 +167,19 @@ def test_hilbert_and_decays(seed):
         assert certify_nnls(A, b, result.x).gap <= 1e-12 * 0.5 * (b @ b)
 
 
+def test_noiseless_decays_are_found_again():
+    """Slopes that are rounding against b are not against the residual."""
+    A = decaying(200, 400)
+    x = np.zeros(400)
+    x[[100, 200, 300]] = 1.0
+    result = nnls(A, A @ x)
+    assert result.support.tolist() == [100, 200, 300]
+    np.testing.assert_allclose(result.x, x, atol=1e-9)
+    hilbert = 1 / (np.arange(60)[:, None] + np.arange(40) + 1.0)
+    b = hilbert @ np.random.default_rng(0).random(40)
+    assert nnls(hilbert, b).rnorm <= 1e-14 * np.linalg.norm(b)
+
+
 @pytest.mark.parametrize("shape", [(30, 20), (20, 40), (40, 700)])
 def test_units_do_not_matter(shape):
     rng = np.random.default_rng(1)

@@ -9,6 +9,7 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.certificate import bound, estimate, functional, tilt
 from conepursuit.kernels.constants import (
     DESCENT,
+    EPS,
     IRREGULAR,
     LEVEL,
     MAX_ATOMS,
@@ -32,7 +33,10 @@ from conepursuit.kernels.refinement import refine
 
 @njit(cache=True, nogil=True)
 def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) -> bool:
-    """Correct x by the recomputed residual; False if a weight has turned out not to be positive."""
+    """Correct x by the recomputed residual r; False if a weight turns out not to be positive.
+
+    On an orthonormal basis r is then right to its own last digits, not to those of b.
+    """
     residual(atoms, b, x, P.order, k, r)
     if len(P.Q):
         refine(atoms, b, x, r, P.order, k, P.C, P.Q)
@@ -48,8 +52,33 @@ def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) ->
     for i in range(k):
         if x[P.order[i]] <= 0.0:
             x[P.order[i]], positive = 0.0, False
-    residual(atoms, b, x, P.order, k, r)
     return positive
+
+
+@njit(cache=True, nogil=True)
+def sharpen(
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    P: Passive,
+    k: int,
+    r: Vector,
+    g: Vector,
+) -> int:
+    """Admit the atom that descends most by the refined residual; return how many are passive.
+
+    Against it, slopes count that are rounding against b: so a nearly exact fit by nearly
+    dependent atoms becomes one.
+    """
+    np.dot(atoms, r, g)
+    noise = DESCENT * EPS * (16.0 + np.sqrt(len(b))) * np.sqrt(dot(r, r, len(r)))
+    best, steepest = -1, noise
+    for j in range(len(g)):
+        if g[j] * inverse_norms[j] > steepest and not P.inside[j]:
+            best, steepest = j, g[j] * inverse_norms[j]
+    return k + 1 if best >= 0 and admit(P, k, best, atoms, b, c, G) else k
 
 
 @njit(cache=True, nogil=True)
@@ -97,15 +126,23 @@ def pursue_and_polish(
 ) -> tuple[int, int, int]:
     """Pursue until polishing leaves all weights positive and the data agree; as `pursue`."""
     k = enter_start(atoms, b, c, G, x, P, k)
-    code, steps = STALLED, 0
-    for _ in range(5):
+    code, steps, least, repairs = STALLED, 0, np.inf, 0
+    while repairs < 5:
         k, code, more = pursue(atoms, b, c, inverse_norms, G, x, P, k, g, limit, max_steps - steps)
         steps += more
         if polish(atoms, b, x, P, k, r):
-            break
+            before, square = k, dot(r, r, len(r))
+            if len(P.Q) and square < least and k < limit and steps < max_steps:
+                k = sharpen(atoms, b, c, inverse_norms, G, P, k, r, g)
+            if k == before:
+                break
+            least = square
+            continue
+        repairs += 1
         for i in range(k - 1, -1, -1):
             if x[P.order[i]] == 0.0:
                 k = drop(P, k, i, x)
+    residual(atoms, b, x, P.order, k, r)
     np.dot(atoms, r, g)
     noise = rounding(b, x, inverse_norms, P.order, k)
     if code == STALLED and len(P.Q):  # what depends on orthonormal vectors adds nothing to them
