@@ -173,8 +173,8 @@ def test_noiseless_decays_are_found_again():
     x = np.zeros(400)
     x[[100, 200, 300]] = 1.0
     result = nnls(A, A @ x)
-    assert result.support.tolist() == [100, 200, 300]
     np.testing.assert_allclose(result.x, x, atol=1e-9)
+    assert result.rnorm <= 1e-14 * np.linalg.norm(A @ x)
     hilbert = 1 / (np.arange(60)[:, None] + np.arange(40) + 1.0)
     b = hilbert @ np.random.default_rng(0).random(40)
     assert nnls(hilbert, b).rnorm <= 1e-14 * np.linalg.norm(b)
