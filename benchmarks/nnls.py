@@ -19,6 +19,7 @@ import os
 THREADS = int(os.environ.get("NNLS_THREADS", "1"))
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[name] = str(THREADS)
+os.environ["OMP_WAIT_POLICY"] = "passive"  # or the idle threads of one solver slow the next one
 if "MALLOC_TRIM_THRESHOLD_" not in os.environ:  # read by the allocator at the start of a process
     os.environ |= {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
     import sys

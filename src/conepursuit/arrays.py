@@ -71,13 +71,15 @@ def as_float_array(data: Any, name: str) -> Array:
 
 def as_real_array(data: Any, name: str) -> Array:
     """Return `data` as a NumPy array of real numbers, float32 and float64 as they are."""
+    if type(data) is np.ndarray and data.dtype.char in "fd" and data.dtype.isnative:
+        return data
     if isinstance(data, np.ma.MaskedArray):
         raise ValueError(
             f"{name} is a masked array, whose mask would be lost. Fill it, or give its data and, "
             "where there is a choice of weights, weight 0 to what is masked."
         )
     array = np.asarray(data)
-    if array.dtype.char in "fd" and array.dtype.isnative:  # a comparison of types takes longer
+    if array.dtype.char in "fd" and array.dtype.isnative:
         return array
     if array.dtype.kind not in "fiub":
         raise ValueError(

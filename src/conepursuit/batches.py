@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from os import cpu_count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +19,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CHUNK = 500_000
-"""Numbers in the targets that a thread takes at a time."""
+"""The most numbers in the targets that a thread takes at a time."""
+
+CHUNKS_EACH = 4
+"""Chunks for each of several threads, so that all end at about the same time."""
 
 MANY = 2048
 """Up to so many atoms the targets share one Gram matrix."""
@@ -90,7 +92,10 @@ def fit_many(
             fits.put(i, fit_alone(i))
         return int(part.stop - part.start)
 
-    size = 1 if kernel is None else max(1, CHUNK // len(B))
+    size = CHUNK // len(B)
+    if n_jobs > 1:
+        size = min(size, B.shape[1] // (CHUNKS_EACH * n_jobs))
+    size = 1 if kernel is None else max(1, size)
     chunks = [slice(i, min(i + size, B.shape[1])) for i in range(0, B.shape[1], size)]
     bar: AbstractContextManager[Callable[[int], None]]
     bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
@@ -105,8 +110,7 @@ def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
     if n_jobs == 1:
         yield from map(task, parts)
         return
-    workers = n_jobs if n_jobs > 0 else max(1, (cpu_count() or 1) + 1 + n_jobs)
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(n_jobs) as pool:
         yield from pool.map(task, parts)
 
 

@@ -143,12 +143,14 @@ def as_matrix(data: Any, name: str) -> Any:
 
 def as_matrix_unchecked(data: Any, name: str) -> Any:
     """Return what `as_matrix` does, without a look at the entries of an array."""
-    known = isinstance(data, LinearOperator) or sparse.issparse(data)
+    known = type(data) is not np.ndarray and (
+        isinstance(data, LinearOperator) or sparse.issparse(data)
+    )
     if known and np.dtype(data.dtype).kind == "c":
         raise ValueError(f"{name} must hold real numbers; got dtype {data.dtype}.")
-    if isinstance(data, LinearOperator):
+    if known and isinstance(data, LinearOperator):
         matrix: Any = data
-    elif sparse.issparse(data):
+    elif known:
         matrix = sparse.csc_array(data, dtype=np.float64)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # it may share its memory with the data

@@ -7,6 +7,7 @@ to the generic loop by tests.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -298,18 +299,24 @@ def _fit(
         )  # fmt: skip
 
 
+@cache
+def _kernel() -> Any:
+    """Return the kernel for one target; to import it in every call takes a microsecond."""
+    from conepursuit.kernels.target import fit_target
+
+    return fit_target
+
+
 def fit_whole(
     matrix: Array, b: Vector, start: Vector | None, limit: int, max_steps: int
 ) -> NNLSResult | None:
     """Fit one target on a dictionary of few atoms; None if the data need scaling."""
-    from conepursuit.kernels.target import fit_target
-
     m, n = matrix.shape
     atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
     # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
     gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
     x = np.zeros(n) if start is None else start.copy()
-    dual, rnorm, gap, proven, code, steps = fit_target(atoms, b, gram, x, limit, max_steps)
+    dual, rnorm, gap, proven, code, steps = _kernel()(atoms, b, gram, x, limit, max_steps)
     if code < 0:
         return None
     return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)

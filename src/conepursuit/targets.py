@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
             matrix = dense(matrix)
     elif not matrix.flags.forc:
         matrix = np.ascontiguousarray(matrix)
-    if sparse.issparse(b):
+    if type(b) is not np.ndarray and sparse.issparse(b):
         raise ValueError("b must be dense; got a sparse matrix. Use b.toarray().")
     target = as_real_array(b, "b")
     if target.ndim == 1:
@@ -65,12 +66,12 @@ def threads(n_jobs: Any) -> int:
         raise ValueError(
             f"n_jobs must be a number of threads, or -1 for all cores; got {n_jobs!r}."
         )
-    return int(n_jobs)
+    return int(n_jobs) if n_jobs > 0 else max(1, (cpu_count() or 1) + 1 + int(n_jobs))
 
 
 def tolerance(tol: Any) -> float:
     """Return a number that is not negative, or say why it is none."""
-    if not isinstance(tol, int | float | np.number) or not tol >= 0:
+    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
         raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
     return float(tol)
 
