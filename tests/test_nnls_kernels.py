@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from conepursuit import FCMP, Cone, Dictionary, LeastSquares, minimize, nnls
 from conepursuit import working_set as ws
-from conepursuit.batches import aligned, batch_kernel
+from conepursuit.batches import batch_kernel
 from conepursuit.kernels import coordinate, passes, table
+from conepursuit.kernels.inverse import aligned, padded
 from conepursuit.kernels.refinement import accurate_dot
 from conepursuit.kernels.target import fit_target
 from conepursuit.linear import matvec, rmatvec
@@ -42,7 +43,7 @@ def orthogonal(A, b):
     work = WorkingSet(A, b, survey(A, b))
     work.add(np.arange(A.shape[1]))
     work.orthogonal = True
-    work.fit(A.shape[1], 1000)
+    work.fit(1000)
     return work.solution()
 
 
@@ -194,7 +195,7 @@ def test_tables_solve_every_support(seed, n):
 
 def test_aligned_rows_begin_with_a_line():
     for rows, columns in ((1, 1), (3, 17), (8, 64)):
-        memory = aligned(rows, columns)
+        memory = aligned(rows, padded(columns))
         assert memory.shape[0] == rows
         assert memory.shape[1] >= columns
         assert all(row.ctypes.data % 64 == 0 for row in memory)

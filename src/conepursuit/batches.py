@@ -27,9 +27,6 @@ CHUNKS_EACH = 4
 MANY = 2048
 """Up to so many atoms the targets share one Gram matrix."""
 
-LINE = 8
-"""Numbers in a line of the cache; rows that begin with one are read at full speed."""
-
 
 class Fits:
     """The results of many targets, a row for each, as they come."""
@@ -116,11 +113,12 @@ def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
 
 def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., None] | None:
     """Return the kernel that fits rows of targets; None if the data need scaling."""
-    from conepursuit.kernels import batch, table
+    from conepursuit.kernels import batch, inverse, table
 
     m, n = matrix.shape
     few = n <= table.WIDTH and limit >= n
-    atoms = aligned(n + 2 * batch.LANES - n % batch.LANES, m)
+    # Rows to fill the lanes of a product follow the atoms.
+    atoms = inverse.aligned(n + 2 * inverse.LANES, inverse.padded(m))
     atoms[:n, :m] = matrix.T
     with np.errstate(over="ignore", invalid="ignore"):  # seen to below
         gram = atoms @ atoms.T
@@ -135,11 +133,3 @@ def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., Non
     return lambda targets, *out: batch.fit_targets(
         atoms, targets, gram, inverse_norms, sums, limit, max_steps, *out
     )
-
-
-def aligned(rows: int, columns: int) -> Array:
-    """Return zeros whose rows begin with a line of the cache; there may be more columns."""
-    width = -(-columns // LINE) * LINE
-    memory = np.zeros(rows * width + LINE)
-    first = -(memory.ctypes.data // memory.itemsize) % LINE
-    return memory[first : first + rows * width].reshape(rows, width)

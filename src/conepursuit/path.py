@@ -264,7 +264,7 @@ def greedy_steps(
     steps, least = 0, inf
     if len(used):
         work.add(used, None if start is None else start[used])
-        code, steps = work.fit(work.matrix.shape[1], max_steps)
+        code, steps = work.fit(max_steps)
         yield code, steps
     while len(work.used(forced)) < limit and steps < max_steps:
         scores = rmatvec(work.matrix, work.residual) if work.count else work.known.products

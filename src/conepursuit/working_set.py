@@ -161,7 +161,7 @@ class WorkingSet:
         self._gram[:size, first:size] = products.T
         self._x[first:size] = 0.0 if weights is None else weights
 
-    def fit(self, limit: int, max_steps: int, allowed: Array | None = None) -> tuple[int, int]:
+    def fit(self, max_steps: int, allowed: Array | None = None) -> tuple[int, int]:
         """Solve on the working set; return why it ended and how many solves it took.
 
         Of the atoms without weight only those `allowed` may get some, if that is given.
@@ -176,7 +176,7 @@ class WorkingSet:
         r, g = np.empty(len(target)), np.empty(size)
         self.count, code, steps, self.orthogonal = fit(
             atoms, target, atoms @ target, scale, self._gram, self.weights,
-            self._factor, self._order, self._y, self.count, r, g, self.orthogonal, limit, max_steps,
+            self._factor, self._order, self._y, self.count, r, g, self.orthogonal, size, max_steps,
         )  # fmt: skip
         self.residual = r
         if self._rows is not None:
@@ -252,7 +252,7 @@ class WorkingSet:
         if not self.inside[best]:
             self.add(np.array([best]))
         allowed = (self.chosen == best) | np.isin(self.chosen, forced)
-        return self.fit(len(slopes), max_steps, allowed)
+        return self.fit(max_steps, allowed)
 
     def descends(self, scores: Vector) -> bool:
         """Return whether an atom without weight descends by more than rounding."""
@@ -311,7 +311,7 @@ def fit_large(
     if start is not None and start.any():
         used = np.flatnonzero(start)
         work.add(used, start[used])
-        code, steps = work.fit(n, max_steps)
+        code, steps = work.fit(max_steps)
         scores = rmatvec(matrix, work.residual)
     while True:
         gap, proven = work.certificate(scores)
@@ -327,7 +327,7 @@ def fit_large(
             if fit is not None:
                 return fit
         work.add(new)
-        code, more = work.fit(n, max_steps - steps)
+        code, more = work.fit(max_steps - steps)
         steps += more
         scores = rmatvec(matrix, work.residual)
     return finished(work, scores, code, steps)
