@@ -37,14 +37,22 @@ from conepursuit.atoms import (
 from conepursuit.callbacks import ProgressBar
 from conepursuit.certificates import Certificate
 from conepursuit.domains import Cone, Domain, Hull, Span
-from conepursuit.fits import NNLSResult
+from conepursuit.fits import FitResult, NNLSResult
 from conepursuit.iterate import Direction, Iterate, Local
+from conepursuit.nnfit import nnfit
 from conepursuit.nnls import certify_nnls, nnls, nnls_gram
 from conepursuit.objectives import (
+    BetaDivergence,
     Composed,
+    EntrywiseLoss,
+    FreeIntercept,
     FunctionObjective,
+    Huber,
+    KullbackLeibler,
     LeastSquares,
+    Logistic,
     Objective,
+    Poisson,
     Quadratic,
 )
 from conepursuit.path import NNLSPath, nnls_path
@@ -77,6 +85,7 @@ __all__ = [
     "ApproximateOracle",
     "AtomSet",
     "Atoms",
+    "BetaDivergence",
     "Certificate",
     "Composed",
     "Cone",
@@ -84,19 +93,26 @@ __all__ = [
     "Dictionary",
     "Direction",
     "Domain",
+    "EntrywiseLoss",
     "ExactStep",
+    "FitResult",
+    "FreeIntercept",
     "FunctionAtoms",
     "FunctionObjective",
+    "Huber",
     "Hull",
     "Iterate",
+    "KullbackLeibler",
     "LeastSquares",
     "LineAlgorithm",
     "Local",
+    "Logistic",
     "NNLSPath",
     "NNLSResult",
     "NonnegativeSphere",
     "Objective",
     "OpenLoopStep",
+    "Poisson",
     "ProgressBar",
     "Quadratic",
     "Result",
@@ -114,6 +130,7 @@ __all__ = [
     "certify_nnls",
     "iterates",
     "minimize",
+    "nnfit",
     "nnls",
     "nnls_gram",
     "nnls_path",

@@ -34,6 +34,19 @@ def norm(a: Array) -> float:
     return sqrt(inner(a, a))
 
 
+def is_finite(a: Array) -> bool:
+    """Return whether no entry is NaN or infinite."""
+    if type(a) is np.ndarray:
+        return bool(np.isfinite(a).all())
+    xp = array_namespace(a)
+    return bool(xp.all(xp.isfinite(a)))
+
+
+def ones(shape: tuple[int, ...], like: Array) -> Array:
+    """Return float64 ones on the device of `like`."""
+    return zeros(shape, like=like) + 1.0
+
+
 def zeros(shape: tuple[int, ...], like: Array | None = None) -> Array:
     """Return float64 zeros, on the device of `like` where it is given."""
     if like is None or is_numpy_array(like):
@@ -56,12 +69,9 @@ def as_float_array(data: Any, name: str) -> Array:
     if is_array_api_obj(data) and not is_numpy_array(data):
         xp = array_namespace(data)
         array: Array = xp.astype(data, xp.float64)
-        finite = bool(xp.all(xp.isfinite(array)))
     else:
-        array = as_real_array(data, name)
-        array = array.astype(np.float64, copy=False)
-        finite = bool(np.isfinite(array).all())
-    if not finite:
+        array = as_real_array(data, name).astype(np.float64, copy=False)
+    if not is_finite(array):
         raise ValueError(
             f"{name} must be finite; got NaN or infinity in an array of shape "
             f"{tuple(array.shape)}. Remove or replace those entries."

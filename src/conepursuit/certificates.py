@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TypeAlias
 
-from conepursuit.arrays import norm
+import numpy as np
+from scipy.linalg import lstsq
+
+from conepursuit.arrays import Vector, norm
 from conepursuit.domains import Domain
 from conepursuit.iterate import Local
 from conepursuit.objectives.base import Objective
@@ -41,6 +44,12 @@ class Certificate:
         return self.method != "estimate"
 
 
+ATTEMPTS = 4
+"""How often the tilt of a gradient is made larger before the proof is given up."""
+
+NOISE = 1e-15
+"""Scores below this times ||g|| ||a|| are the rounding of a sum."""
+
 Certifier: TypeAlias = Callable[[Local, float], Certificate]
 """Takes what is known at an iterate and f(x) without the penalty."""
 
@@ -61,13 +70,15 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     without a penalty, so that ``f(x) + lambda * sum(w) + f*(u)`` is a bound. With a penalty
     u = s g serves as well, for s <= lambda / -m, and where no atom descends no t is needed.
 
+    Every domain has u = 0 as a dual point, which compares f(x) with the infimum of f.
+
     *estimate*: ``|<g, x>| + ||x|| * max_a (-<g, a> - lambda) / ||a||``, where neither is to be had:
     what would be gained on the way of length ||x|| along the steepest atom.
     """
     atoms, penalty = domain.atoms, domain.penalty
     delta = atoms.accuracy or 1.0
     t = None if domain.signed else atoms.positive_functional()
-    reach = inf
+    reach, floor = inf, -objective.excess(0.0)
     if t is not None and objective.minimizer_bound is not None:
         reach = norm(t) * objective.minimizer_bound
 
@@ -96,6 +107,52 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         if not isfinite(gap) or atoms.accuracy is None:
             steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
             gap, method = abs(height) + (norm(x) or inf) * steepness / delta, "estimate"
+            if value - floor + penalty * local.iterate.size <= gap:
+                gap, method = value - floor + penalty * local.iterate.size, "dual"
         return Certificate(max(0.0, -local.score), height, max(float(gap), 0.0), method)
 
     return certify
+
+
+def least_tilt(scores: Vector, products: Vector) -> float:
+    """Return the least c >= 0 with scores + c * products >= 0, inf if there is none."""
+    descending, away = scores < 0, products < 0
+    with np.errstate(divide="ignore"):
+        least = float((-scores[descending] / np.maximum(products[descending], 0.0)).max(initial=0))
+    most = float((np.maximum(scores[away], 0.0) / -products[away]).min(initial=inf))
+    return least if least <= most else inf
+
+
+def local_bound(objective: Objective, local: Local, value: float) -> float | None:
+    """Return a proven gap from the atoms with weight, None where they do not prove one.
+
+    Notes
+    -----
+    With H the Hessian and z such that <a, H A z> = ||a|| on the atoms with weight, t = H A z is a
+    functional that is positive on them. Close to a solution that is not degenerate the other
+    atoms ascend by more than a small multiple of t can take away, so that g + c t is a dual point;
+    the oracle is asked whether it is. As H is zero where an entry of x does not matter, t is too.
+    """
+    domain, atoms, x = local.domain, local.iterate.atoms, local.iterate.x
+    if domain.signed or domain.atoms.accuracy is None or not len(atoms):
+        return None
+    hessian, norms = objective.hessian(x), atoms.norms()
+    metric = None if hessian is None else objective.model(x, atoms, atoms)
+    if metric is None or hessian is None or not np.isfinite(metric).all():
+        return None
+    t = hessian(atoms.combine(lstsq(metric, norms)[0]))
+    shift = 2.0 * max(0.0, float((-local.scores / norms).max())) + float(
+        NOISE * norm(local.gradient)
+    )
+    for _ in range(ATTEMPTS):
+        dual_point = local.gradient + shift * t
+        answer = domain.atoms.lmo(dual_point)
+        noise = NOISE * norm(local.gradient) * float(answer.norms()[0])
+        if float(answer.inner(dual_point)[0]) + domain.penalty >= -noise:
+            largest = 1.0 if domain.penalty else inf
+            gap = objective.duality_gap(x, value, local.gradient, shift * t, largest)
+            if gap is None or not isfinite(gap):
+                return None
+            return max(0.0, gap + domain.penalty * local.iterate.size)
+        shift *= 4.0
+    return None

@@ -14,7 +14,7 @@ from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
 from conepursuit.objectives.base import Objective
 from conepursuit.refit import Factor
-from conepursuit.steps import first_estimate, shortened
+from conepursuit.steps import first_estimate, line_minimum, shortened
 
 Move: TypeAlias = tuple[Iterate, float, bool]
 """The next iterate, the step that led there, and whether it was a good one."""
@@ -86,6 +86,7 @@ class Corrector:
         self.objective, self.exact, self.rescue = objective, exact, rescue
         self.metric = Metric(objective, hessian=exact and objective.quadratic)
         self.curvature = 1.0 if self.metric.hessian else objective.smoothness
+        self.curved = exact and not objective.quadratic
 
     def __call__(self, iterate: Iterate, local: Local, d: Direction) -> Move:
         """Return the refitted iterate, with step 1, or that of a single step."""
@@ -93,23 +94,23 @@ class Corrector:
         joined = iterate if d.toward is None else iterate.joined(d.toward)
         if len(joined.weights) > len(scores):
             scores = np.append(scores, local.gain * local.score)
-        if self.curvature is None:
+        newton = self.curved and self.objective.hessian(iterate.x) is not None
+        if self.curvature is None and not newton:
             self.curvature = self._first_curvature(iterate.x, joined.atoms, scores)
             if self.curvature == 0:
                 return iterate, inf, True
-        Q = self.metric.update(iterate.x, joined.atoms)
-        good = self.exact or self._good(local, d, joined, Q)
-        if self.exact and not self.objective.quadratic:
+        Q = None if newton else self.metric.update(iterate.x, joined.atoms)
+        good = Q is None or self.exact or self._good(local, d, joined, Q)
+        if self.curved:
             weights = self._minimize(local.domain, joined, scores, Q)
         else:
-            weights = local.domain.refit(
-                Q, scores / self.curvature, joined.weights, self.metric.factor
-            )
+            weights = self._model_minimum(local.domain, joined, scores, Q)
         fitted, step = self._shortened(local, joined, weights)
         kept = np.flatnonzero(fitted.weights)
         if len(kept) < len(weights):
             fitted = Iterate(fitted.x, joined.atoms[kept], fitted.weights[kept])
-        self.metric.keep(kept, fitted.atoms)
+        if Q is not None:
+            self.metric.keep(kept, fitted.atoms)
         if norm(fitted.x - iterate.x) <= STILL * norm(iterate.x):
             return self._line_step(iterate, local)
         return fitted, step, good
@@ -121,7 +122,7 @@ class Corrector:
         an ill-conditioned matrix can put it there.
         """
         fitted = Iterate(joined.x, joined.atoms, weights).recomputed()
-        if self.exact and not self.objective.quadratic:
+        if self.curved:
             return fitted, 1.0  # each step of an inner minimisation has been watched already
         change, vector = weights - joined.weights, fitted.x - joined.x
         slope = inner(local.gradient, vector) + local.domain.penalty * float(change.sum())
@@ -148,9 +149,11 @@ class Corrector:
         d = self.rescue(local)
         vector = iterate.vector(d)
         step = min(self._model_step(iterate.x, vector, d.slope), d.max_step)
+        if step == inf and self.curved:  # no curvature here need not mean none on the way
+            step = line_minimum(self.objective, iterate.x, vector, d)
         if step == inf or not d.slope < 0:
             return iterate, step if d.slope < 0 else 0.0, True
-        if self.exact and not self.objective.quadratic:
+        if self.curved:
             step, _ = shortened(self.objective, iterate.x, vector, d, step)
         if step * norm(vector) <= STILL * norm(iterate.x):
             return iterate, 0.0, True
@@ -169,17 +172,18 @@ class Corrector:
             slope, square = slope + local.score, square - float(2 * Q[v, z] - Q[z, z])
         return -slope < self.curvature * square * float(local.iterate.weights[v])
 
-    def _minimize(self, domain: Domain, start: Iterate, scores: Vector, gram: Array) -> Vector:
-        """Minimise f over the weights by Newton steps, or spectral ones where f has no Hessian."""
+    def _minimize(
+        self, domain: Domain, start: Iterate, scores: Vector, gram: Array | None
+    ) -> Vector:
+        """Minimise f over the weights by damped Newton steps, each the exact refit of a model.
+
+        Where f has no Hessian the model is the Gram matrix times a curvature that the last step
+        has shown.
+        """
         atoms, weights, x = start.atoms, start.weights, start.x
         promise = 0.0
-        assert self.curvature is not None
         for _ in range(INNER_ITERATIONS):
-            hessian = self.objective.model(x, atoms, atoms)
-            if hessian is None:
-                target = domain.refit(gram, scores / self.curvature, weights, self.metric.factor)
-            else:
-                target = domain.refit(hessian, scores, weights, Factor())
+            target = self._model_minimum(domain, Iterate(x, atoms, weights), scores, gram)
             change = target - weights
             slope = float(scores @ change)
             promise = promise or slope
@@ -195,9 +199,20 @@ class Corrector:
             x = atoms.combine(weights)
             scores = atoms.inner(self.objective.value_and_gradient(x)[1]) + domain.penalty
             secant = (there - slope) / (step * square)
-            if secant > 0:
+            if gram is not None and self.curvature is not None and secant > 0:
                 self.curvature = max(secant, self.curvature / 100)
         return weights
+
+    def _model_minimum(
+        self, domain: Domain, at: Iterate, scores: Vector, gram: Array | None
+    ) -> Vector:
+        """Return the weights that minimise a quadratic model of f about an iterate."""
+        if gram is None:
+            hessian = self.objective.model(at.x, at.atoms, at.atoms)
+            assert hessian is not None
+            return domain.refit(hessian, scores, at.weights, Factor())
+        assert self.curvature is not None
+        return domain.refit(gram, scores / self.curvature, at.weights, self.metric.factor)
 
     def _first_curvature(self, x: Array, atoms: Atoms, scores: Vector) -> float:
         """Estimate the curvature along the steepest descent of the weights."""

@@ -1,7 +1,8 @@
-"""What a non-negative least-squares fit returns."""
+"""What a non-negative fit returns."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class NNLSResult(tuple[Any, Any]):
     @property
     def support(self) -> Array:
         """Where the weights are positive."""
-        return np.flatnonzero(self.x) if self.x.ndim == 1 else self.x > 0
+        return support_of(self.x)
 
     def __repr__(self) -> str:
         if self.x.ndim == 1:
@@ -74,11 +75,69 @@ class NNLSResult(tuple[Any, Any]):
                 f"NNLSResult({self.status.name}, n_iter={self.n_iter}, rnorm={self.rnorm:.6g}, "
                 f"gap={self.gap:.2g} ({proof}), n_atoms={len(self.support)})"
             )
-        names = sorted({status.name for status in self.status})
-        return (
-            f"NNLSResult({self.x.shape[1]} targets, {', '.join(names)}, "
-            f"largest gap={self.gap.max(initial=0.0):.2g}, {int(np.sum(self.proven))} proven)"
-        )
+        return f"NNLSResult({summary_of(self)})"
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Weights that minimise a loss, with the proof.
+
+    With many targets every attribute has a last axis, or is an array, over the targets.
+
+    Attributes
+    ----------
+    x : array of shape (n,) or (n, n_targets)
+        The weights, none negative.
+    value : float or array
+        f(A x), with the penalty, computed from the data.
+    dual : array, as x
+        The slope of every atom, with the penalty: at the solution none is negative, and those of
+        the support are zero.
+    gap : float or array
+        A bound on `value` minus the least possible value, or an estimate of one.
+    proven : bool or array
+        Whether the gap is a proof.
+    status : Status or array
+        Why the fit ended.
+    n_iter : int or array
+        How many steps were made.
+    """
+
+    x: Array
+    value: Any
+    dual: Array
+    gap: Any
+    proven: Any
+    status: Any
+    n_iter: Any
+
+    @property
+    def support(self) -> Array:
+        """Where the weights are positive: indices, or for many targets an array of bool."""
+        return support_of(self.x)
+
+    def __repr__(self) -> str:
+        if self.x.ndim == 1:
+            proof = "proven" if self.proven else "estimate"
+            return (
+                f"FitResult({self.status.name}, n_iter={self.n_iter}, value={self.value:.6g}, "
+                f"gap={self.gap:.2g} ({proof}), n_atoms={len(self.support)})"
+            )
+        return f"FitResult({summary_of(self)})"
+
+
+def support_of(x: Array) -> Array:
+    """Return the indices of positive weights; of many targets an array of bool."""
+    return np.flatnonzero(x) if x.ndim == 1 else x > 0
+
+
+def summary_of(fit: Any) -> str:
+    """Return the fits of many targets in words."""
+    names = sorted({status.name for status in fit.status})
+    return (
+        f"{fit.x.shape[1]} targets, {', '.join(names)}, "
+        f"largest gap={fit.gap.max(initial=0.0):.2g}, {int(np.sum(fit.proven))} proven"
+    )
 
 
 STATUSES = (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isfinite, isnan, nan
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
-from conepursuit.arrays import as_float_array
+from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones
 from conepursuit.atoms.vectors import UnitVectors
 from conepursuit.domains import Domain, describe
 from conepursuit.iterate import Iterate
@@ -58,6 +59,66 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
     iterate = Iterate(objective.origin(), batch, weights).recomputed()
     _check_weights(iterate, domain)
     return iterate
+
+
+def best_multiple(objective: Objective, domain: Domain) -> Iterate:
+    """Return the best multiple of one atom, or of the sum of a few, where f is finite.
+
+    For an f that is infinite at the origin. The first atom is the oracle's answer at the best
+    multiple of the array of ones; while f is still infinite, the atom joins that the gradient
+    asks for a little inside the domain, where entries that are not reached are the steepest.
+    """
+    inside = ones(objective.shape, objective.origin())
+    level = _ray_minimum(objective, inside, 0.0)
+    if level is None:
+        raise ValueError(
+            f"{objective!r} is infinite at the origin, and at every multiple of the array of ones. "
+            "Give start=, a point where it is finite."
+        )
+    atoms, x, margin = domain.atoms.empty(), objective.origin(), level
+    while True:
+        wanted = objective.value_and_gradient(x + margin * inside)[1]
+        if len(atoms):
+            wanted = wanted * (x <= 0)  # what is not reached yet
+        atom = domain.atoms.lmo(wanted)
+        if atom.keys[0] in atoms.keys or not float(atom.norms()[0]) > 0:
+            raise ValueError(
+                f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
+                "entry of the data is positive where all atoms are zero. Mask such entries, add an "
+                "atom that reaches them, or give start=."
+            )
+        atoms = atoms.join(atom)
+        weights = 1.0 / atoms.norms()
+        x = atoms.combine(weights)
+        best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
+        if best is not None:
+            return Iterate(best * x, atoms, best * weights)
+        margin = 1e-6 * level
+
+
+def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:
+    """Return the s > 0 that minimises f(s v) + s * charge, None where no s tried is finite."""
+
+    def slope(power: float) -> float:
+        value, gradient = objective.value_and_gradient(10.0**power * vector)
+        if not (isfinite(value) and is_finite(gradient)):
+            return nan
+        return inner(gradient, vector) + charge
+
+    middle = -float(np.log10(norm(vector)))
+    tried = [middle + sign * k for k in range(40) for sign in (1, -1)]
+    known = next((p for p in tried if not isnan(slope(p))), None)
+    if known is None:
+        return None
+    low = high = known
+    while slope(low) > 0 and low > known - 300:
+        low -= 1.0
+    while slope(high) < 0 and high < known + 300:
+        high += 1.0
+    if not slope(low) < 0 < slope(high):
+        return 10.0**known
+    best: float = 10.0 ** brentq(slope, low, high, xtol=1e-12)
+    return best
 
 
 def _full_weights(domain: Domain, point: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.base import Atoms
-from conepursuit.certificates import Certificate, certifier
+from conepursuit.certificates import Certificate, certifier, local_bound
 from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
 from conepursuit.objectives.base import Objective
@@ -52,7 +52,8 @@ class State(NamedTuple):
     value : float
         f(x), with the penalty.
     decrease : float
-        f(0) - f(x).
+        f(0) - f(x), or, where f(0) is infinite, the decrease since the first point inside the
+        domain of f.
     certificate : Certificate
         How far x may be from a minimiser.
     direction : Direction
@@ -63,6 +64,8 @@ class State(NamedTuple):
         The step that led here, nan at the start.
     good : bool
         Whether that step was good: not clipped at the weight of an atom.
+    rounding : float
+        How much of f(x) is rounding.
     """
 
     iteration: int
@@ -73,10 +76,11 @@ class State(NamedTuple):
     iterate: Iterate
     step: float
     good: bool
+    rounding: float = 0.0
 
     def within(self, tol: float) -> bool:
-        """Return whether gap <= tol * (f(0) - f(x))."""
-        return self.certificate.gap <= tol * self.decrease
+        """Return whether gap <= tol * (f(0) - f(x)), or no more than the rounding of f."""
+        return self.certificate.gap <= max(tol * self.decrease, self.rounding)
 
 
 class Trace(Mapping[str, Array]):
@@ -84,6 +88,11 @@ class Trace(Mapping[str, Array]):
 
     ``step`` and ``good`` in row t belong to the step from state t to t + 1, as ``kind`` does. No
     step leaves the last state: there ``step`` is nan and ``good`` True.
+
+    Attributes
+    ----------
+    start : str
+        Where the run began: "origin", "given", or which multiple of atoms.
     """
 
     KEYS = (
@@ -98,7 +107,8 @@ class Trace(Mapping[str, Array]):
         "time",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, start: str = "origin") -> None:
+        self.start = start
         self._rows: list[tuple[Any, ...]] = []
 
     def record(self, state: State, time: float) -> None:
@@ -139,7 +149,8 @@ class Trace(Mapping[str, Array]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"Trace({self.n_states} states: {', '.join(self.KEYS)})"
+        start = "" if self.start == "origin" else f", start: {self.start}"
+        return f"Trace({self.n_states} states: {', '.join(self.KEYS)}{start})"
 
 
 @dataclass(frozen=True)
@@ -239,7 +250,15 @@ def certify(
 
 
 def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[float, Certificate]:
-    """Return f(x), with the penalty, and the certificate of an iterate, computed afresh."""
+    """Return f(x), with the penalty, and the certificate of an iterate, computed afresh.
+
+    Where the atoms have no positive functional, one is made from those with weight.
+    """
     value, gradient = objective.value_and_gradient(iterate.x)
-    certificate = certifier(objective, domain)(Local(domain, iterate, gradient), value)
+    local = Local(domain, iterate, gradient)
+    certificate = certifier(objective, domain)(local, value)
+    if not (certificate.proven and objective.quadratic):
+        gap = local_bound(objective, local, value)
+        if gap is not None and (gap < certificate.gap or not certificate.proven):
+            certificate = replace(certificate, gap=gap, method="dual")
     return value + domain.penalty * iterate.size, certificate

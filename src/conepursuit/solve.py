@@ -8,12 +8,12 @@ from time import perf_counter
 from typing import Any, TypeAlias, cast
 
 from conepursuit.algorithms import Algorithm
-from conepursuit.arrays import zeros
+from conepursuit.arrays import is_finite, zeros
 from conepursuit.certificates import certifier
 from conepursuit.domains import Domain
 from conepursuit.iterate import Iterate, Local
 from conepursuit.objectives.base import Objective
-from conepursuit.points import as_iterate, check_fit
+from conepursuit.points import as_iterate, best_multiple, check_fit
 from conepursuit.results import Result, State, Status, Trace, audited
 
 Callback: TypeAlias = Callable[[State], bool | None]
@@ -38,7 +38,8 @@ def iterates(
         How.
     start : Result, Iterate or array_like, optional
         Where to start: a result, its iterate, or the weights of all atoms of a finite set, such as
-        the columns of a Dictionary. The origin by default.
+        the columns of a Dictionary. The origin by default; where f or its gradient is infinite
+        there, the best multiple of an atom, or of the sum of a few.
 
     Returns
     -------
@@ -61,19 +62,17 @@ def iterates(
         raise ValueError(f"the algorithm must be an instance; got {name}. Use PWMP(), say.")
     algorithm.check(objective, domain)
     first = Iterate(objective.origin(), domain.atoms.empty(), zeros((0,)))
-    at_origin = objective.value(first.x)
-    if not isfinite(at_origin):
-        raise ValueError(
-            f"{objective!r} is {at_origin} at the origin, where a run begins and "
-            "which its tolerance is measured from. Shift it so that it is finite."
-        )
+    value, gradient = objective.value_and_gradient(first.x)
+    if not (isfinite(value) and is_finite(gradient)):
+        first = best_multiple(objective, domain)
+        value = objective.value(first.x) + domain.penalty * first.size
     if start is not None:
         first = as_iterate(objective, domain, start)
-    return _states(objective, domain, algorithm, first, at_origin)
+    return _states(objective, domain, algorithm, first, value)
 
 
 def _states(
-    objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate, at_origin: float
+    objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate, reference: float
 ) -> Generator[State, Iterate | None, Status]:
     """Run the loop; an iterate that is sent replaces the current one."""
     update, certify = algorithm.start(objective), certifier(objective, domain)
@@ -86,8 +85,9 @@ def _states(
         direction = algorithm.direction(local)
         full = value + domain.penalty * iterate.size if domain.penalty else value
         state = State(
-            iteration, full, at_origin - full, certify(local, value), direction, iterate, step, good
-        )
+            iteration, full, reference - full, certify(local, value), direction, iterate, step,
+            good, objective.rounding(iterate.x),
+        )  # fmt: skip
         sent = yield state
         if sent is not None:
             iterate = sent
@@ -142,7 +142,8 @@ def minimize(
         Most iterations.
     tol : float
         Stop when ``gap <= tol * (f(0) - f(x))``: relative to the decrease since the origin, so
-        that neither units nor an additive constant of f matter.
+        that neither units nor an additive constant of f matter. Where f(0) is infinite, the
+        decrease since the first point inside the domain of f counts.
     max_time : float, optional
         Most seconds.
     callback : callable, optional
@@ -170,7 +171,7 @@ def minimize(
             f"got max_iter={max_iter}, tol={tol}, max_time={max_time}."
         )
     run = iterates(objective, domain, algorithm, start=start)
-    watch = _Watch(max_iter, tol, max_time, callback, algorithm.monotone)
+    watch = _Watch(max_iter, tol, max_time, callback, algorithm.monotone, start is not None)
     try:
         status = watch.follow(run)
     except KeyboardInterrupt:
@@ -182,6 +183,8 @@ def minimize(
     if state is None:
         raise KeyboardInterrupt  # before there was anything to return
     iterate = state.iterate.recomputed()
+    if not domain.penalty and domain.room(iterate.weights) == inf and objective.recedes(iterate.x):
+        status = Status.UNBOUNDED
     value, certificate = audited(objective, domain, iterate)
     return Result(iterate, value, certificate, status, watch.n_iter, watch.trace)
 
@@ -196,10 +199,11 @@ class _Watch:
         max_time: float | None,
         callback: Callback | None,
         monotone: bool,
+        given: bool,
     ) -> None:
         self.max_iter, self.tol, self.max_time = max_iter, tol, max_time
         self.callback, self.monotone = callback, monotone
-        self.began, self.trace = perf_counter(), Trace()
+        self.began, self.trace = perf_counter(), Trace("given" if given else "origin")
         self.best: State | None = None
         self.last: State | None = None
 
@@ -224,6 +228,10 @@ class _Watch:
     def stop(self, state: State) -> Status | None:
         """Record a state and return why the run shall end there, if it shall."""
         elapsed = perf_counter() - self.began
+        if self.last is None and self.trace.start == "origin" and len(state.iterate.weights):
+            keys = state.iterate.atoms.keys
+            which = f"atom {keys[0]!r}" if len(keys) == 1 else f"the sum of {len(keys)} atoms"
+            self.trace.start = f"multiple of {which}"
         self.last = state
         self.trace.record(state, elapsed)
         if self.best is None or state.value <= self.best.value:

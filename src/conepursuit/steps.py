@@ -100,7 +100,7 @@ class ExactStep:
     def start(self, objective: Objective) -> Stepper:
         if objective.quadratic:
             return lambda x, vector, d: _model_step(d, objective.curvature(x, vector) or 0.0)
-        return lambda x, vector, d: _line_minimum(objective, x, vector, d)
+        return lambda x, vector, d: line_minimum(objective, x, vector, d)
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,37 @@ def shortened(
     return 0.0, d.slope
 
 
+def damped(
+    objective: Objective, x: Array, value: float, vector: Array, d: Direction
+) -> tuple[float, float, Array]:
+    """Return a step along a Newton direction, with the value and the gradient there.
+
+    Notes
+    -----
+    The step 1 is tried first. A step is taken if f does not rise, beyond rounding, and its slope
+    there is at most a tenth of that at the start; one that is too long is shortened by the secant
+    rule. Where the slope is still steep, since the model has seen more curvature than there is on
+    the way, the step is made longer by the same rule, up to ``d.max_step``.
+    """
+    step, slack = 1.0, 4e-16 * abs(value)
+    taken: tuple[float, float, Array] | None = None
+    for _ in range(100):
+        there, gradient = objective.value_and_gradient(x + step * vector)
+        slope = inner(gradient, vector) + d.charge if isfinite(there) else inf
+        bend = slope - d.slope  # none on a straight piece of f
+        secant = 0.5 if not isfinite(slope) else (-d.slope / bend if bend > 0 else inf)
+        if slope <= -0.1 * d.slope and there + step * d.charge <= value + slack:
+            taken = step, there, gradient
+            if slope >= 0.2 * d.slope or step == d.max_step:
+                break
+            step = min(step * min(secant, 4.0), d.max_step)
+        elif taken is not None:
+            break
+        else:
+            step *= min(max(secant, 0.05), 0.95)
+    return taken or (0.0, value, gradient)
+
+
 def _model_step(d: Direction, curvature: float) -> float:
     """Minimise s * slope + s^2 * curvature / 2; without curvature go as far as allowed."""
     return -d.slope / curvature if curvature > 0 else d.max_step
@@ -211,7 +242,7 @@ def first_estimate(
     return float(max(there - d.slope, -1e-3 * d.slope) / (step * square))
 
 
-def _line_minimum(objective: Objective, x: Array, vector: Array, d: Direction) -> float:
+def line_minimum(objective: Objective, x: Array, vector: Array, d: Direction) -> float:
     """Return the root of the slope along d, or max_step if f still falls there."""
 
     def slope(step: float) -> float:

@@ -40,6 +40,11 @@ class Atoms(ABC):
     def gram(self, other: Atoms | None = None) -> Array:
         """Return (<a_i, b_j>)_ij, where b are the atoms of `other`, or these."""
 
+    def weighted_gram(self, weights: Array, other: Atoms) -> Array:
+        """Return (<a_i, weights * b_j>)_ij, where b are the atoms of `other`."""
+        products = [self.inner(weights * other[[j]].combine(np.ones(1))) for j in range(len(other))]
+        return np.stack(products, axis=1)
+
     @abstractmethod
     def join(self, other: Atoms) -> Atoms:
         """Return the batch with the atoms of `other`, which it does not hold yet, at its end."""

@@ -211,9 +211,12 @@ def _column_norms(matrix: Array) -> Vector:
     """Return the norms of the columns, safe against overflow, without a copy of the matrix."""
     squares = np.zeros(matrix.shape[1])
     with np.errstate(over="ignore"):
-        for i in range(0, matrix.shape[0], 64):
-            block = matrix[i : i + 64].astype(np.float64, copy=False)
-            squares += np.einsum("ij,ij->j", block, block)
+        if matrix.dtype == np.float64 and matrix.flags.f_contiguous:
+            squares = np.vecdot(matrix.T, matrix.T)
+        else:
+            for i in range(0, matrix.shape[0], 64):
+                block = matrix[i : i + 64].astype(np.float64, copy=False)
+                squares += np.einsum("ij,ij->j", block, block)
     norms: Vector = np.sqrt(squares)
     for j in np.flatnonzero(~((squares > 1e-290) & (squares < inf))):
         largest = float(np.abs(matrix[:, j]).max())

@@ -37,9 +37,13 @@ class Table:
     @classmethod
     def single(cls, row: Any) -> Table:
         """Return a table of one row that is not copied; none can be added."""
+        return cls.of(row if sparse.issparse(row) else row.reshape(1, -1))
+
+    @classmethod
+    def of(cls, rows: Any) -> Table:
+        """Return a table of rows that are not copied; none can be added."""
         table = cls.__new__(cls)
-        table.rows = row if sparse.issparse(row) else row.reshape(1, -1)
-        table.count, table._norms = 1, np.empty(0)
+        table.rows, table.count, table._norms = rows, int(rows.shape[0]), np.empty(0)
         return table
 
     def row(self, slot: int) -> Any:

@@ -52,28 +52,42 @@ class Objective(ABC):
         """Return f(x)."""
         return self.value_and_gradient(x)[0]
 
-    def hessian_product(self, x: Array, d: Array) -> Array | None:
-        """Return H(x) d, or None where it is not to be had."""
+    def hessian(self, x: Array) -> Callable[[Array], Array] | None:
+        """Return the function d -> H(x) d, or None where it is not to be had."""
         return None
+
+    def rounding(self, x: Array) -> float:
+        """Return how much of f(x) is rounding, where that is more than a share of its decrease."""
+        return 0.0
+
+    def recedes(self, d: Array) -> bool:
+        """Return whether f falls without end along d, so that it has no minimiser there."""
+        return False
 
     def curvature(self, x: Array, d: Array) -> float | None:
         """Return <d, H(x) d>, or None where it is not to be had."""
-        product = self.hessian_product(x, d)
-        return None if product is None else inner(d, product)
+        hessian = self.hessian(x)
+        return None if hessian is None else inner(d, hessian(d))
 
     def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array | None:
         """Return (<a_i, H(x) b_j>)_ij for atoms a and b, or None."""
-        block = []
-        for j in range(len(others)):
-            product = self.hessian_product(x, others[[j]].combine(np.ones(1)))
-            if product is None:
-                return None
-            block.append(atoms.inner(product))
+        hessian = self.hessian(x)
+        if hessian is None:
+            return None
+        block = [atoms.inner(hessian(others[[j]].combine(np.ones(1)))) for j in range(len(others))]
         return np.stack(block, axis=1)
 
     def conjugate(self, u: Array) -> float | None:
         """Return f*(u) = sup_x <u, x> - f(x), inf outside its domain, None where unknown."""
         return None
+
+    def excess(self, value: float) -> float:
+        """Return f(x) minus the infimum of f over all x, from f(x); inf where that is not known.
+
+        It is a bound on f(x) - f* over every domain, a good one where x fits the data exactly.
+        """
+        at_zero = self.conjugate(0.0 * self.origin())
+        return inf if at_zero is None else value + at_zero
 
     def duality_gap(
         self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -13,55 +14,80 @@ from conepursuit.arrays import Array, inner, norm, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.linear import as_matrix, matvec, symmetric_spectrum
 from conepursuit.objectives.base import Objective, as_target
+from conepursuit.objectives.entrywise import EntrywiseLoss
 
 
-class LeastSquares(Objective):
-    """f(x) = 1/2 ||x - y||^2.
+class LeastSquares(EntrywiseLoss):
+    """f(x) = 1/2 sum_i w_i (x_i - y_i)^2; without weights 1/2 ||x - y||^2.
 
     Parameters
     ----------
     y : array_like
         The target, of any shape.
+    weights, mask
+        See `EntrywiseLoss`.
     """
 
-    smoothness = 1.0
-    strong_convexity = 1.0
     quadratic = True
 
-    def __init__(self, y: Any) -> None:
-        self.y = as_target(y)
-        self.shape = tuple(self.y.shape)
+    def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
+        super().__init__(y, weights=weights, mask=mask)
+        self.smoothness = self.largest_weight
+        self.strong_convexity = 1.0 if self.weights is None else float(self.weights.min())
 
-    def __repr__(self) -> str:
-        return f"LeastSquares(shape={self.shape})"
+    def losses(self, x: Array) -> Array:
+        return 0.5 * (x - self.y) ** 2
+
+    def slopes(self, x: Array) -> Array:
+        return x - self.y
+
+    def curvatures(self, x: Array) -> Array:
+        return np.ones(self.shape)
+
+    def excesses(self, x: Array, v: Array) -> Array:
+        return 0.5 * (x - self.y - v) ** 2
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         residual = x - self.y
-        return 0.5 * inner(residual, residual), residual
+        gradient = residual if self.weights is None else self.weights * residual
+        return 0.5 * inner(residual, gradient), gradient
 
     def origin(self) -> Array:
         return zeros(self.shape, like=self.y)
 
-    def hessian_product(self, x: Array, d: Array) -> Array:
-        return d
+    def hessian(self, x: Array) -> Callable[[Array], Array]:
+        return lambda d: d if self.weights is None else self.weights * d
 
     def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array:
-        return atoms.gram(others)
+        if self.weights is None:
+            return atoms.gram(others)
+        return atoms.weighted_gram(self.weights, others)
 
     def conjugate(self, u: Array) -> float:
-        return 0.5 * inner(u, u) + inner(u, self.y)
+        v = self.per_weight(u)
+        return inf if v is None else 0.5 * inner(u, v) + inner(u, self.y)
 
     @cached_property
-    def minimizer_bound(self) -> float:  # type: ignore[override]  # computed when asked for
-        return norm(self.y)  # x* is a projection of y, and 0 is in the cone
+    def minimizer_bound(self) -> float | None:  # type: ignore[override]  # computed when asked for
+        # x* is a projection of y in the norm of the weights, and 0 is in the cone.
+        if self.weights is None:
+            return norm(self.y)
+        if self.strong_convexity == 0:
+            return None
+        return float(np.sqrt(inner(self.weights * self.y, self.y) / self.strong_convexity))
 
     def duality_gap(
         self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
-    ) -> float:
+    ) -> float | None:
         gx, gg = inner(gradient, x), 2.0 * value
         if tilt is None:
             return least_gap(gx, gg, 0.0, 0.0, 0.0, largest)
-        return least_gap(gx, gg, inner(tilt, x), inner(tilt, gradient), inner(tilt, tilt), largest)
+        share = self.per_weight(tilt)
+        if share is None:
+            return None
+        return least_gap(
+            gx, gg, inner(tilt, x), inner(share, gradient), inner(tilt, share), largest
+        )
 
 
 class Quadratic(Objective):
@@ -101,8 +127,8 @@ class Quadratic(Objective):
         product = matvec(self.Q, x)
         return 0.5 * inner(x, product) - inner(self.c, x), product - self.c
 
-    def hessian_product(self, x: Array, d: Array) -> Array:
-        return matvec(self.Q, d)
+    def hessian(self, x: Array) -> Callable[[Array], Array]:
+        return lambda d: matvec(self.Q, d)
 
     @cached_property
     def _factor(self) -> Any:

@@ -1,0 +1,151 @@
+"""Non-negative fits with any smooth loss, for one target or many, with a proof.
+
+``min f(A x) + lambda sum(x) over x >= 0`` is `FCMP(variant=1)` on ``Cone(Dictionary(A), penalty)``.
+Here it is made fast, as `nnls` is for least squares; tests hold it to the generic loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from conepursuit.algorithms import FCMP
+from conepursuit.arrays import Array, Vector
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.batches import run
+from conepursuit.domains import Cone
+from conepursuit.fits import FitResult
+from conepursuit.newton import fit_newton
+from conepursuit.objectives import EntrywiseLoss, Objective
+from conepursuit.results import Status
+from conepursuit.solve import minimize
+from conepursuit.targets import count, threads, tolerance, weights_of
+
+
+def nnfit(
+    objective: Objective,
+    A: Any,
+    *,
+    penalty: float = 0.0,
+    max_iter: int = 1000,
+    tol: float = 1e-8,
+    start: Any = None,
+    n_jobs: int | None = None,
+) -> FitResult:
+    """Minimise f(A x) + penalty * sum(x) over x >= 0.
+
+    Parameters
+    ----------
+    objective : Objective
+        f, a function of A x, such as ``Poisson(counts)``. A loss over entries may have a matrix of
+        data, with one target per column.
+    A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
+        One atom per column.
+    penalty : float
+        lambda >= 0.
+    max_iter : int
+        Most steps, for each target.
+    tol : float
+        Stop when the gap is at most tol times the decrease since x = 0; where f is infinite there,
+        since the best multiple of a few atoms.
+    start : array_like of the shape of x, optional
+        Weights to start from.
+    n_jobs : int, optional
+        Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
+
+    Returns
+    -------
+    FitResult
+        Lack of convergence is a status, never an exception.
+
+    Examples
+    --------
+    >>> from conepursuit import Poisson, nnfit
+    >>> fit = nnfit(Poisson([3, 4, 0]), [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    >>> fit.x.round(6).tolist(), fit.status.name, fit.proven
+    ([3.5, 0.0], 'CONVERGED', True)
+    """
+    if not isinstance(objective, Objective):
+        raise ValueError(
+            f"the objective must be an Objective of A x; got {type(objective).__name__}. "
+            "Use Poisson(counts), say."
+        )
+    atoms = A if isinstance(A, Dictionary) else Dictionary(A)
+    cone = Cone(atoms, penalty=penalty)
+    steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
+    rows = tuple(objective.shape)
+    many = isinstance(objective, EntrywiseLoss) and len(rows) == 2
+    if rows[:1] != atoms.shape or not (many or len(rows) == 1):
+        raise ValueError(
+            f"{objective!r} must have one entry, or one row of targets, for each row of A; "
+            f"got A of shape {tuple(atoms.matrix.shape)}."
+        )
+    shape = (atoms.n_atoms, *rows[1:])
+    first = None if start is None else weights_of(getattr(start, "x", start), shape, "start")
+    if not many:
+        return fit_one(objective, cone, first, tol, steps)
+    assert isinstance(objective, EntrywiseLoss)
+    return fit_columns(objective, cone, first, tol, steps, workers)
+
+
+def fit_one(
+    objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
+) -> FitResult:
+    """Fit one target."""
+    atoms = cone.atoms
+    assert isinstance(atoms, Dictionary)
+    if isinstance(atoms.matrix, LinearOperator) or objective.hessian(objective.origin()) is None:
+        return _by_the_loop(objective, cone, start, tol, max_iter)
+    point, gap, proven, status, n_iter = fit_newton(
+        objective, atoms, cone.penalty, start, tol, max_iter
+    )
+    if not cone.penalty and objective.recedes(point.x):
+        status = Status.UNBOUNDED
+    return FitResult(
+        point.weights, point.total(cone.penalty), point.scores, gap, proven, status, n_iter
+    )
+
+
+def _by_the_loop(
+    objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
+) -> FitResult:
+    """Fit one target by the generic loop, which needs no columns and no Hessian."""
+    atoms = cone.atoms
+    assert isinstance(atoms, Dictionary)
+    result = minimize(objective, cone, FCMP(variant=1), tol=tol, max_iter=max_iter, start=start)
+    scores = atoms.scores(objective.value_and_gradient(result.x)[1]) + cone.penalty
+    certificate = result.certificate
+    return FitResult(
+        atoms.coefficients(result), result.value, scores, certificate.gap, certificate.proven,
+        result.status, result.n_iter,
+    )  # fmt: skip
+
+
+def fit_columns(
+    objective: EntrywiseLoss,
+    cone: Cone,
+    start: Array | None,
+    tol: float,
+    max_iter: int,
+    n_jobs: int,
+) -> FitResult:
+    """Fit each column of the data of a loss."""
+
+    def one(i: int) -> FitResult:
+        first = None if start is None else start[:, i]
+        return fit_one(objective.column(i), cone, first, tol, max_iter)
+
+    fits = list(run(one, range(objective.shape[1]), n_jobs))
+    status = np.empty(len(fits), dtype=object)
+    status[:] = [fit.status for fit in fits]
+    return FitResult(
+        np.stack([fit.x for fit in fits], axis=1),
+        np.array([fit.value for fit in fits]),
+        np.stack([fit.dual for fit in fits], axis=1),
+        np.array([fit.gap for fit in fits]),
+        np.array([fit.proven for fit in fits]),
+        status,
+        np.array([fit.n_iter for fit in fits]),
+    )

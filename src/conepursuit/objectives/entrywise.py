@@ -1,0 +1,212 @@
+"""Losses that are sums over entries, ``f(x) = sum_i w_i l(x_i, y_i)``, with weights and a mask."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array, Vector, as_real_array, inner
+from conepursuit.atoms.base import Atoms
+from conepursuit.objectives.base import Objective, as_target
+
+
+class EntrywiseLoss(Objective):
+    """f(x) = sum_i w_i l(x_i, y_i) for a convex loss l of one number.
+
+    A subclass has `losses`, `slopes`, `curvatures` and `excesses`, each on all entries at once;
+    value, gradient, Hessian, conjugate and proven gaps follow.
+
+    Parameters
+    ----------
+    y : array_like
+        The data, of any shape.
+    weights : array_like, optional
+        A weight w_i >= 0 for each entry, or what can be broadcast to that, such as one for each
+        row. An entry of weight 0 does not count.
+    mask : array_like of bool, optional
+        True for the entries to leave out, as in `numpy.ma`. They may be NaN.
+    """
+
+    unused = 0.0
+    """What stands in for the data of entries that do not count."""
+
+    def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
+        self.y, self.weights = observed(y, weights, mask, self.unused)
+        self.shape = tuple(self.y.shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape})"
+
+    def options(self) -> dict[str, Any]:
+        """Return the parameters of the loss beyond y, weights and mask."""
+        return {}
+
+    def column(self, i: int) -> EntrywiseLoss:
+        """Return the loss of one column of y."""
+        weights = None if self.weights is None else self.weights[:, i]
+        return type(self)(self.y[:, i], weights=weights, **self.options())
+
+    @abstractmethod
+    def losses(self, x: Array) -> Array:
+        """Return l(x_i, y_i) for every entry, inf outside the domain."""
+
+    @abstractmethod
+    def slopes(self, x: Array) -> Array:
+        """Return l'(x_i, y_i) for every entry."""
+
+    @abstractmethod
+    def curvatures(self, x: Array) -> Array:
+        """Return l''(x_i, y_i) for every entry."""
+
+    @abstractmethod
+    def excesses(self, x: Array, v: Array) -> Array:
+        """Return l(x_i) + l*(v_i) - v_i x_i >= 0, which is zero at v_i = l'(x_i)."""
+
+    def anchor(self) -> Array:
+        """Return some x at which the losses are finite, to make the conjugate from excesses."""
+        return self.y
+
+    def lowest_shift(self, x: Array) -> float:
+        """Return the b below which x + b leaves the domain."""
+        return -inf
+
+    def typical_shift(self, x: Array) -> float:
+        """Return a first guess of the b that minimises f(x + b)."""
+        return float(np.median((self.y - x)[self.counted]))
+
+    def value(self, x: Array) -> float:
+        return self._sum(self.losses(x))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slopes = self.slopes(x)
+        return self.value(x), self.weighted(slopes)
+
+    def stiffness(self, x: Array) -> Array:
+        """Return the diagonal of the Hessian in models of f, which may be raised a little."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self.weighted(self.curvatures(x))
+
+    def curvature(self, x: Array, d: Array) -> float:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return inner(self.weighted(self.curvatures(x)) * d, d)
+
+    def hessian(self, x: Array) -> Callable[[Array], Array]:
+        diagonal = self.stiffness(x)
+        return lambda d: diagonal * d
+
+    def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array:
+        return atoms.weighted_gram(self.stiffness(x), others)
+
+    def conjugate(self, u: Array) -> float:
+        v, anchor = self.per_weight(u), self.anchor()
+        if v is None:
+            return inf
+        return self._sum(self.excesses(anchor, v) - self.losses(anchor)) + inner(u, anchor)
+
+    def duality_gap(
+        self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
+    ) -> float | None:
+        """Return a small f(x) + f*(s q) over 0 <= s <= largest, q = gradient + tilt.
+
+        Notes
+        -----
+        It is ``s <q, x> + sum_i w_i excess_i(s q_i / w_i)``, in which nothing cancels. Tried are
+        s = 1, or the largest allowed, and the minimiser of the quadratic model about 1, in which
+        the inverse Hessian stands for the curvature of f*.
+        """
+        q = gradient if tilt is None else gradient + tilt
+        v = self.per_weight(q)
+        if v is None:
+            return None
+        qx, most = inner(q, x), min(largest, self.largest_multiple(v))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(v == 0, 0.0, v * v / self.curvatures(x))
+        square = self._sum(shares)
+        trials = {min(1.0, most)}
+        if 0 < square < inf:
+            trials.add(min(max(1.0 - qx / square, 0.0), most))
+        gap = min(s * qx + self._sum(self.excesses(x, s * v)) for s in trials)
+        return gap if gap < inf else None
+
+    def largest_multiple(self, v: Array) -> float:
+        """Return the largest s for which s v may lie in the domain of the conjugate."""
+        return inf
+
+    def _sum(self, terms: Array) -> float:
+        if self.weights is None:
+            return float(terms.sum())
+        return float(np.where(self.weights > 0, self.weights * terms, 0.0).sum())
+
+    def weighted(self, terms: Array) -> Array:
+        """Return w_i times the terms."""
+        return terms if self.weights is None else self.weights * terms
+
+    def per_weight(self, u: Array) -> Array | None:
+        """Return u / w; None if u is not zero where w is, so that f*(u) is infinite."""
+        if self.weights is None:
+            return u
+        if u[self.weights == 0].any():
+            return None
+        v: Array = np.divide(u, self.weights, out=np.zeros_like(u), where=self.weights > 0)
+        return v
+
+    @property
+    def counted(self) -> Array:
+        """Which entries count, an array of bool."""
+        if self.weights is None:
+            return np.ones(self.shape, dtype=bool)
+        counted: Array = self.weights > 0
+        return counted
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight of an entry."""
+        return 1.0 if self.weights is None else float(self.weights.max())
+
+
+def observed(y: Any, weights: Any, mask: Any, unused: float) -> tuple[Array, Vector | None]:
+    """Return the data, `unused` where they do not count, and the weights of the entries.
+
+    The weights are None if all of them are one.
+    """
+    if weights is None and mask is None:
+        return as_target(y), None
+    data = as_real_array(y, "y").astype(np.float64, copy=False)
+    full = np.ones(data.shape) if weights is None else _broadcast(weights, data, "weights")
+    wrong = ~(np.isfinite(full) & (full >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"weights must be finite and not negative; got {full[wrong][0]}. Use 0 for entries "
+            "that do not count."
+        )
+    if mask is not None:
+        full = np.where(_broadcast(_as_mask(mask), data, "mask"), 0.0, full)
+    counted = full > 0
+    if not counted.any():
+        raise ValueError("no entry of y counts: all are masked or have weight 0.")
+    return as_target(np.where(counted, data, unused)), full
+
+
+def _as_mask(mask: Any) -> Array:
+    given = np.asarray(mask)
+    if given.dtype != np.bool_:
+        raise ValueError(
+            f"mask must hold booleans, True for what is left out; got dtype {given.dtype}."
+        )
+    return given
+
+
+def _broadcast(given: Any, data: Array, name: str) -> Array:
+    array = given if name == "mask" else as_real_array(given, name).astype(np.float64, copy=False)
+    try:
+        return np.broadcast_to(array, data.shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have the shape of y, {data.shape}, or one that broadcasts to it; "
+            f"got {array.shape}."
+        ) from None
