@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-nnls clean
+.PHONY: demo test lint format bench bench-nnls bench-glm clean
 
 demo: .venv/.cli
 	$(BIN)/python -m conepursuit.experiments.synthetic --out out
@@ -27,6 +27,9 @@ bench: .venv/.bench
 
 bench-nnls: .venv/.bench
 	$(BIN)/python benchmarks/nnls.py
+
+bench-glm: .venv/.bench
+	$(BIN)/python benchmarks/glm.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -7,7 +7,9 @@
 ('CONVERGED', True, [1.0, 1.0])
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from conepursuit.algorithms import (
     AFW,
@@ -56,6 +58,7 @@ from conepursuit.objectives import (
     Quadratic,
 )
 from conepursuit.path import NNLSPath, nnls_path
+from conepursuit.penalties import PenaltyPath, penalty_path
 from conepursuit.plotting import plot_convergence
 from conepursuit.results import Result, State, Status, Trace, certify
 from conepursuit.solve import iterates, minimize
@@ -67,6 +70,20 @@ from conepursuit.steps import (
     ShortStep,
     StepRule,
 )
+
+if TYPE_CHECKING:
+    from conepursuit.estimators import (
+        ActiveAtomsDisplay,
+        CoefficientPathDisplay,
+        ConicClassifier,
+        ConicCoder,
+        ConicPath,
+        ConicRegressor,
+        ConicRegressorCV,
+        NonnegativeGarroteClassifier,
+        NonnegativeGarroteRegressor,
+        PathChoiceDisplay,
+    )
 
 __version__ = version("conepursuit")
 
@@ -80,6 +97,7 @@ __all__ = [
     "OMP",
     "PFW",
     "PWMP",
+    "ActiveAtomsDisplay",
     "AdaptiveStep",
     "Algorithm",
     "ApproximateOracle",
@@ -87,8 +105,14 @@ __all__ = [
     "Atoms",
     "BetaDivergence",
     "Certificate",
+    "CoefficientPathDisplay",
     "Composed",
     "Cone",
+    "ConicClassifier",
+    "ConicCoder",
+    "ConicPath",
+    "ConicRegressor",
+    "ConicRegressorCV",
     "CurvatureStep",
     "Dictionary",
     "Direction",
@@ -109,9 +133,13 @@ __all__ = [
     "Logistic",
     "NNLSPath",
     "NNLSResult",
+    "NonnegativeGarroteClassifier",
+    "NonnegativeGarroteRegressor",
     "NonnegativeSphere",
     "Objective",
     "OpenLoopStep",
+    "PathChoiceDisplay",
+    "PenaltyPath",
     "Poisson",
     "ProgressBar",
     "Quadratic",
@@ -134,5 +162,17 @@ __all__ = [
     "nnls",
     "nnls_gram",
     "nnls_path",
+    "penalty_path",
     "plot_convergence",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the estimators when they are asked for: scikit-learn takes a second to import."""
+    if name in __all__:
+        return getattr(import_module("conepursuit.estimators"), name)
+    raise AttributeError(f"module 'conepursuit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from math import inf, isfinite, nan
 from time import perf_counter
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.algorithms import Algorithm
 from conepursuit.arrays import is_finite, zeros
@@ -18,6 +18,8 @@ from conepursuit.results import Result, State, Status, Trace, audited
 
 Callback: TypeAlias = Callable[[State], bool | None]
 """Called with every state; True stops the run. A method `close` is called when the run ends."""
+
+EPS = 2.0**-52
 
 RISE = 1e-9
 """Share of f and of its decrease by which f may seem to rise through rounding."""
@@ -84,9 +86,10 @@ def _states(
         local = Local(domain, iterate, gradient)
         direction = algorithm.direction(local)
         full = value + domain.penalty * iterate.size if domain.penalty else value
+        rounding = max(EPS * abs(value), objective.rounding(iterate.x))
         state = State(
             iteration, full, reference - full, certify(local, value), direction, iterate, step,
-            good, objective.rounding(iterate.x),
+            good, rounding,
         )  # fmt: skip
         sent = yield state
         if sent is not None:
@@ -125,6 +128,7 @@ def minimize(
     max_iter: int = 1000,
     tol: float = 1e-8,
     max_time: float | None = None,
+    max_atoms: int | None = None,
     callback: Callback | None = None,
     start: Any = None,
 ) -> Result:
@@ -146,6 +150,9 @@ def minimize(
         decrease since the first point inside the domain of f counts.
     max_time : float, optional
         Most seconds.
+    max_atoms : int, optional
+        Stop when so many atoms have weight. With `FCMP` this is orthogonal matching pursuit: the
+        weights are the best ones of these atoms.
     callback : callable, optional
         Called with every State; True stops the run.
     start : Result, Iterate or array_like, optional
@@ -170,8 +177,11 @@ def minimize(
             "max_iter and tol must not be negative and max_time must be positive; "
             f"got max_iter={max_iter}, tol={tol}, max_time={max_time}."
         )
+    if max_atoms is not None and not max_atoms >= 1:
+        raise ValueError(f"max_atoms must be a positive integer; got {max_atoms!r}.")
     run = iterates(objective, domain, algorithm, start=start)
-    watch = _Watch(max_iter, tol, max_time, callback, algorithm.monotone, start is not None)
+    limits = Limits(max_iter, tol, max_time, max_atoms)
+    watch = _Watch(limits, callback, algorithm.monotone, start is not None)
     try:
         status = watch.follow(run)
     except KeyboardInterrupt:
@@ -189,19 +199,22 @@ def minimize(
     return Result(iterate, value, certificate, status, watch.n_iter, watch.trace)
 
 
+class Limits(NamedTuple):
+    """When a run ends that would go on."""
+
+    max_iter: int
+    tol: float
+    max_time: float | None
+    max_atoms: int | None
+
+
 class _Watch:
     """Follows a run: records it, and decides when it ends."""
 
     def __init__(
-        self,
-        max_iter: int,
-        tol: float,
-        max_time: float | None,
-        callback: Callback | None,
-        monotone: bool,
-        given: bool,
+        self, limits: Limits, callback: Callback | None, monotone: bool, given: bool
     ) -> None:
-        self.max_iter, self.tol, self.max_time = max_iter, tol, max_time
+        self.limits = limits
         self.callback, self.monotone = callback, monotone
         self.began, self.trace = perf_counter(), Trace("given" if given else "origin")
         self.best: State | None = None
@@ -218,7 +231,8 @@ class _Watch:
         while status is None:
             try:
                 state = next(run)
-                if state.within(self.tol):  # x has drifted: claim nothing before it is made afresh
+                # x has drifted: claim nothing before it is made afresh
+                if state.within(self.limits.tol):
                     state = run.send(state.iterate.recomputed())
             except StopIteration as end:
                 return cast(Status, end.value)
@@ -237,7 +251,8 @@ class _Watch:
         if self.best is None or state.value <= self.best.value:
             self.best = state
         asked = self.callback is not None and self.callback(state)
-        if state.within(self.tol):
+        limits = self.limits
+        if state.within(limits.tol):
             return Status.CONVERGED
         if self.monotone and state.value - self.best.value > RISE * (
             abs(self.best.decrease) + abs(self.best.value)
@@ -245,8 +260,10 @@ class _Watch:
             return Status.RISING
         if asked:
             return Status.STOPPED
-        if self.n_iter >= self.max_iter:
+        if self.n_iter >= limits.max_iter:
             return Status.MAX_ITER
-        if self.max_time is not None and elapsed >= self.max_time:
+        if limits.max_time is not None and elapsed >= limits.max_time:
             return Status.MAX_TIME
+        if limits.max_atoms is not None and len(state.iterate.weights) >= limits.max_atoms:
+            return Status.MAX_ATOMS
         return None

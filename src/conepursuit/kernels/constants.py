@@ -20,3 +20,9 @@ DESCENT, LEVEL = 4.0, 64.0
 
 ILL_CONDITIONED = 1e-9
 """Squared sine of an angle below which a Gram matrix is not trusted with an atom."""
+
+SQUARED, LOGISTIC, KULLBACK_LEIBLER, HUBER, BETA, ONE_SIDED = range(6)
+"""Losses of one entry; what they are is said in `losses`."""
+
+INFEASIBLE = -3
+"""No combination of the atoms has a finite loss, or none was found."""

@@ -1,0 +1,29 @@
+"""Estimators with scikit-learn's contract."""
+
+from conepursuit.estimators.classification import ConicClassifier
+from conepursuit.estimators.coding import ConicCoder
+from conepursuit.estimators.cross_validation import ConicRegressorCV
+from conepursuit.estimators.displays import (
+    ActiveAtomsDisplay,
+    CoefficientPathDisplay,
+    PathChoiceDisplay,
+)
+from conepursuit.estimators.garrote import (
+    NonnegativeGarroteClassifier,
+    NonnegativeGarroteRegressor,
+)
+from conepursuit.estimators.linear import ConicPath
+from conepursuit.estimators.regression import ConicRegressor
+
+__all__ = [
+    "ActiveAtomsDisplay",
+    "CoefficientPathDisplay",
+    "ConicClassifier",
+    "ConicCoder",
+    "ConicPath",
+    "ConicRegressor",
+    "ConicRegressorCV",
+    "NonnegativeGarroteClassifier",
+    "NonnegativeGarroteRegressor",
+    "PathChoiceDisplay",
+]

@@ -1,0 +1,160 @@
+"""Non-negative logistic regression with scikit-learn's contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.estimators.linear import LinearFit, Settings, fit_linear, warn_unless_converged
+from conepursuit.estimators.regression import SPARSE, LinearPredictor, keep
+from conepursuit.objectives import Logistic
+
+
+class LinearClassifier(ClassifierMixin, LinearPredictor):
+    """A linear classifier, one against the rest; a subclass has `_fit_binary`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (n_samples, n_features)
+            One atom per column.
+        y : array_like of shape (n_samples,)
+            Classes.
+        sample_weight : array_like of shape (n_samples,), optional
+            Weights of the rows; a weight of 2 is the row twice.
+        """
+        settings = self._settings()
+        X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
+        check_classification_targets(y)
+        weights = None
+        if sample_weight is not None or self.class_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            ) * compute_sample_weight(self.class_weight, y)
+        counted = y if weights is None else y[weights > 0]
+        self.classes_ = np.unique(y)
+        if len(np.unique(counted)) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes; got one class, "
+                f"{counted[0] if len(counted) else None!r}."
+            )
+        positive = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        fits = [self._fit_binary(X, y == label, weights, settings) for label in positive]
+        warn_unless_converged(type(self).__name__, fits)
+        keep(self, fits, single=False)
+        return self
+
+    def _settings(self) -> Settings:
+        """Return the settings of the fits."""
+        return Settings.of(self)
+
+    def _fit_binary(
+        self, X: Any, y: Array, weights: Vector | None, settings: Settings
+    ) -> LinearFit:
+        """Fit one class against the rest."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the log-odds of the second class, or those of each class against the rest."""
+        scores = self._linear(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class; of several classes they are made to sum to one."""
+        odds = self.decision_function(X)
+        if odds.ndim == 1:
+            return np.stack([expit(-odds), expit(odds)], axis=1)
+        shares: Array = expit(odds)
+        sums = shares.sum(axis=1, keepdims=True)
+        even = np.full_like(shares, 1.0 / shares.shape[1])
+        return np.divide(shares, sums, out=even, where=sums > 0)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class for the rows of X."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # a cone need not hold a good fit
+        return tags
+
+
+class ConicClassifier(LinearClassifier):
+    """Logistic regression with non-negative coefficients, with a proof.
+
+    Minimises ``1/sum(w) sum_i w_i log(1 + exp(-y_i (<x_i, c> + b))) + alpha sum(c)`` over c >= 0, w
+    the sample weights; of more than two classes, each against the rest.
+
+    Parameters
+    ----------
+    alpha : float
+        The penalty on the sum of the coefficients. With 0 there is no minimiser where the classes
+        can be separated; then the fit ends with a warning that says so.
+    max_atoms : int, optional
+        The most coefficients that may be positive; they are chosen greedily.
+    algorithm : {"fcmp", "pwmp", "amp", "nnmp"}
+        Fully corrective, pairwise, away-steps or plain non-negative matching pursuit.
+    fit_intercept : bool
+        Whether to fit a free b, which is not penalised. Without it, features that are not negative
+        can only speak for the second class.
+    class_weight : dict or "balanced", optional
+        Weights of the classes.
+    max_iter, tol
+        As for `ConicRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        The coefficients, none negative.
+    intercept_, gap_, support_, path_, status_, n_iter_
+        As for `ConicRegressor`, one for each row of coef_.
+
+    Examples
+    --------
+    >>> from conepursuit import ConicClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"]
+    >>> ConicClassifier().fit(X, y).predict([[0.5], [2.5]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1e-3,
+        max_atoms: int | None = None,
+        algorithm: str = "fcmp",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        max_iter: int = 1000,
+        tol: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.max_atoms = max_atoms
+        self.algorithm = algorithm
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _fit_binary(
+        self, X: Any, y: Array, weights: Vector | None, settings: Settings
+    ) -> LinearFit:
+        return fit_linear(X, Logistic(y, weights=weights), settings)[0]

@@ -1,0 +1,323 @@
+"""The non-negative garrote, for regression and classification.
+
+References
+----------
+[1] L. Breiman. Better Subset Regression Using the Nonnegative Garrote. Technometrics 37(4), 1995.
+[2] E. Makalic, D. F. Schmidt. Logistic Regression with the Nonnegative Garrote. Australasian Joint
+Conference on Artificial Intelligence, 2011.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.domains import Cone
+from conepursuit.estimators.classification import LinearClassifier
+from conepursuit.estimators.linear import (
+    ALGORITHMS,
+    LinearFit,
+    Settings,
+    fit_linear,
+    is_number,
+    single_fit,
+    total_weight,
+    warn_unless_converged,
+)
+from conepursuit.estimators.regression import LinearRegressor, checked, keep
+from conepursuit.objectives import EntrywiseLoss, FreeIntercept, LeastSquares, Logistic
+from conepursuit.points import as_iterate
+from conepursuit.results import Status, audited
+
+COORDINATE_DESCENT = "nng"
+
+NEWTON = 500
+"""Up to so many features the initial logistic fit is made by Newton's method."""
+
+
+class Garrote:
+    """What both garrotes share: the initial fit, and the factors that shrink it."""
+
+    alpha: float
+    algorithm: str
+    fit_intercept: bool
+    initial: Any
+    initial_alpha: float
+    max_iter: int
+    tol: float | None
+    max_atoms: int | None
+
+    def _settings(self) -> Settings:
+        """Return the settings of the shrinkage; coordinate descent has none of its own."""
+        if self.algorithm == COORDINATE_DESCENT:
+            if self.max_atoms is not None:
+                raise ValueError(
+                    'algorithm="nng" has no limit on the atoms; got '
+                    f'max_atoms={self.max_atoms!r}. Use algorithm="fcmp".'
+                )
+            return Settings.of(self, algorithm="fcmp")
+        if self.algorithm not in ALGORITHMS:
+            known = ", ".join(repr(name) for name in [*ALGORITHMS, COORDINATE_DESCENT])
+            raise ValueError(f"algorithm must be one of {known}; got {self.algorithm!r}.")
+        return Settings.of(self)
+
+    def _initial(self, ordinary: Any, ridge: Any) -> Any:
+        """Return the initial estimator, not fitted."""
+        if not (is_number(self.initial_alpha) and self.initial_alpha > 0):
+            raise ValueError(f"initial_alpha must be positive; got {self.initial_alpha!r}.")
+        if isinstance(self.initial, str):
+            named = {"ordinary": ordinary, "ridge": ridge}
+            if self.initial not in named:
+                raise ValueError(
+                    'initial must be "ordinary", "ridge" or a linear estimator; '
+                    f"got {self.initial!r}."
+                )
+            return named[self.initial]
+        if is_classifier(self.initial) != is_classifier(self) or not hasattr(self.initial, "fit"):
+            kind = "classifier" if is_classifier(self) else "regressor"
+            raise ValueError(f"initial must be a linear {kind}; got {type(self.initial).__name__}.")
+        return clone(self.initial)
+
+    def _shrunk(
+        self, X: Any, loss: EntrywiseLoss, beta: Vector, settings: Settings
+    ) -> tuple[LinearFit, Vector]:
+        """Return the fit in the coefficients of X, and the factors that shrink beta to it."""
+        if beta.shape != (X.shape[1],):
+            raise ValueError(
+                f"the initial estimator must have one coefficient for each of the {X.shape[1]} "
+                f"features; its coef_ has shape {beta.shape}."
+            )
+        Z = X * beta if isinstance(X, np.ndarray) else sparse.csc_array(X) * beta[None]
+        if self.algorithm == COORDINATE_DESCENT:
+            fit = _by_coordinates(Z, loss, settings)
+        else:
+            (fit,) = fit_linear(Z, loss, settings)
+        path = replace(fit.path, coefs=sparse.csr_array(fit.path.coefs * beta[None]))
+        return replace(fit, coef=fit.coef * beta + 0.0, path=path), fit.coef  # 0.0 for -0.0
+
+
+def _by_coordinates(Z: Any, loss: EntrywiseLoss, settings: Settings) -> LinearFit:
+    """Return the factors by cyclic coordinate descent [2], with the gap of where it ends."""
+    from conepursuit.kernels.garrote import logistic_sweeps, squared_sweeps
+
+    dense = Z if isinstance(Z, np.ndarray) else Z.toarray()
+    total, c = total_weight(loss), np.zeros(dense.shape[1])
+    weights = np.ones(len(dense)) if loss.weights is None else loss.weights
+    sweeps = logistic_sweeps if isinstance(loss, Logistic) else squared_sweeps
+    b, count, done = sweeps(
+        np.ascontiguousarray(dense.T), loss.y, weights, settings.alpha * total,
+        settings.fit_intercept, c, 0.0, settings.tolerance, 100 * settings.max_iter,
+    )  # fmt: skip
+    objective = FreeIntercept(loss) if settings.fit_intercept else loss
+    atoms = Dictionary(dense)
+    cone = Cone(atoms, penalty=settings.alpha * total)
+    point = as_iterate(objective, cone, c)
+    value, certificate = audited(objective, cone, point)
+    status = Status.CONVERGED if done else Status.MAX_ITER
+    fit = single_fit(c, value / total, certificate.gap / total, status, count)
+    return replace(fit, intercept=float(b))
+
+
+class NonnegativeGarroteRegressor(Garrote, LinearRegressor):
+    """Least squares with the non-negative garrote: an initial fit, each coefficient shrunk.
+
+    With beta the coefficients of the initial estimator, minimises
+    ``1/(2 sum(w)) sum_i w_i (y_i - sum_j c_j beta_j x_ij - b)^2 + alpha sum(c)`` over the factors
+    c >= 0 [1]; the coefficients are c_j beta_j, and many of them are zero.
+
+    Parameters
+    ----------
+    alpha : float
+        The penalty on the sum of the factors.
+    initial : {"ordinary", "ridge"} or estimator
+        The initial fit: ordinary least squares, ridge regression, or any linear regressor.
+    initial_alpha : float
+        The penalty of the ridge, as in `sklearn.linear_model.Ridge`.
+    algorithm : {"fcmp", "pwmp", "amp", "nnmp", "nng"}
+        How the factors are found: by a greedy algorithm, or by cyclic coordinate descent, "nng".
+    max_atoms : int, optional
+        The most coefficients that may differ from zero.
+    fit_intercept : bool
+        Whether to fit a free b, in the initial fit and with the factors.
+    max_iter, tol
+        As for `ConicRegressor`; coordinate descent makes up to 100 max_iter sweeps.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        The coefficients.
+    shrinkage_ : array of shape (n_features,)
+        The factors c.
+    support_ : array of bool
+        Where coefficients differ from zero.
+    initial_ : estimator
+        The initial estimator, fitted.
+    intercept_, gap_, path_, status_, n_iter_
+        As for `ConicRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conepursuit import NonnegativeGarroteRegressor
+    >>> X = np.array([[1.0, 0.1], [2.0, -0.1], [3.0, 0.1], [4.0, 0.0]])
+    >>> garrote = NonnegativeGarroteRegressor(alpha=0.01).fit(X, [-2.0, -4.0, -6.0, -8.0])
+    >>> garrote.support_, garrote.coef_.round(3)
+    (array([ True, False]), array([-1.996,  0.   ]))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        initial: Any = "ordinary",
+        initial_alpha: float = 1.0,
+        algorithm: str = "fcmp",
+        max_atoms: int | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.initial = initial
+        self.initial_alpha = initial_alpha
+        self.algorithm = algorithm
+        self.max_atoms = max_atoms
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NonnegativeGarroteRegressor:
+        """Fit the initial estimator, then the factors.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array_like of shape (n_samples,)
+            What to predict.
+        sample_weight : array_like of shape (n_samples,), optional
+            Weights of the rows; a weight of 2 is the row twice.
+        """
+        settings = self._settings()
+        X, y, weights = checked(self, X, y, sample_weight, multi_output=False)
+        self.initial_ = self._initial(
+            LinearRegression(fit_intercept=self.fit_intercept),
+            Ridge(self.initial_alpha, fit_intercept=self.fit_intercept),
+        )
+        fit_with_weights(self.initial_, X, y, weights)
+        beta = np.asarray(self.initial_.coef_, dtype=np.float64).reshape(-1)
+        fit, factors = self._shrunk(X, LeastSquares(y, weights=weights), beta, settings)
+        warn_unless_converged(type(self).__name__, [fit])
+        keep(self, [fit], single=True)
+        self.shrinkage_ = factors
+        return self
+
+
+class NonnegativeGarroteClassifier(Garrote, LinearClassifier):
+    """Logistic regression with the non-negative garrote: an initial fit, each coefficient shrunk.
+
+    As `NonnegativeGarroteRegressor` with the logistic loss [2]; of more than two classes, each
+    against the rest.
+
+    Parameters
+    ----------
+    alpha : float
+        The penalty on the sum of the factors.
+    initial : {"ordinary", "ridge"} or estimator
+        The initial fit: logistic regression without a penalty or with that of a ridge, or any
+        linear classifier.
+    initial_alpha : float
+        The penalty of the ridge, 1/C of `sklearn.linear_model.LogisticRegression`.
+    algorithm, max_atoms, fit_intercept, max_iter, tol
+        As for `NonnegativeGarroteRegressor`.
+    class_weight : dict or "balanced", optional
+        Weights of the classes.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        The coefficients.
+    shrinkage_ : array, as coef_
+        The factors c.
+    initial_ : estimator, or a list with one for each row of coef_
+        The initial estimators, fitted.
+    support_, intercept_, gap_, path_, status_, n_iter_
+        As for `ConicClassifier`.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        initial: Any = "ridge",
+        initial_alpha: float = 1.0,
+        algorithm: str = "fcmp",
+        max_atoms: int | None = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        max_iter: int = 1000,
+        tol: float | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.initial = initial
+        self.initial_alpha = initial_alpha
+        self.algorithm = algorithm
+        self.max_atoms = max_atoms
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NonnegativeGarroteClassifier:
+        """Fit the initial estimator, then the factors.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array_like of shape (n_samples,)
+            Classes.
+        sample_weight : array_like of shape (n_samples,), optional
+            Weights of the rows; a weight of 2 is the row twice.
+        """
+        self._parts: list[tuple[Vector, Any]] = []
+        super().fit(X, y, sample_weight)
+        factors, initials = zip(*self._parts, strict=True)
+        del self._parts
+        self.shrinkage_ = np.stack(factors)
+        self.initial_ = initials[0] if len(initials) == 1 else list(initials)
+        return self
+
+    def _fit_binary(
+        self, X: Any, y: Array, weights: Vector | None, settings: Settings
+    ) -> LinearFit:
+        options = {
+            "fit_intercept": self.fit_intercept, "tol": 1e-8, "max_iter": 10000,
+            "solver": "newton-cholesky" if X.shape[1] <= NEWTON else "lbfgs",
+        }  # fmt: skip
+        initial = self._initial(
+            LogisticRegression(C=np.inf, **options),
+            LogisticRegression(C=1.0 / self.initial_alpha, **options),
+        )
+        fit_with_weights(initial, X, y, weights)
+        beta = np.asarray(initial.coef_, dtype=np.float64).reshape(-1)
+        fit, factors = self._shrunk(X, Logistic(y, weights=weights), beta, settings)
+        self._parts.append((factors, initial))
+        return fit
+
+
+def fit_with_weights(initial: Any, X: Any, y: Array, weights: Vector | None) -> None:
+    """Fit the initial estimator, with weights if there are some."""
+    if weights is None:
+        initial.fit(X, y)
+    else:
+        initial.fit(X, y, sample_weight=weights)

@@ -1,0 +1,296 @@
+"""Fits of non-negative linear models: what all estimators of one loss and one cone share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
+from conepursuit.arrays import Array, Vector
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.domains import Cone
+from conepursuit.nnfit import nnfit
+from conepursuit.nnls import nnls
+from conepursuit.objectives import (
+    EntrywiseLoss,
+    FreeIntercept,
+    Huber,
+    KullbackLeibler,
+    LeastSquares,
+    Objective,
+    Poisson,
+)
+from conepursuit.results import State, Status
+from conepursuit.solve import minimize
+from conepursuit.steps import AdaptiveStep
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "fcmp": FCMP(variant=1),
+    "pwmp": PWMP(AdaptiveStep()),
+    "amp": AMP(AdaptiveStep()),
+    "nnmp": NNMP(AdaptiveStep()),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of an estimator that a fit needs, in the units of the mean loss."""
+
+    alpha: float = 0.0
+    max_atoms: int | None = None
+    algorithm: str = "fcmp"
+    fit_intercept: bool = False
+    max_iter: int = 1000
+    tol: float | None = None
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, estimator: Any, **changes: Any) -> Settings:
+        """Return the settings of an estimator, checked."""
+        names = [name for name in cls.__dataclass_fields__ if hasattr(estimator, name)]
+        settings = cls(**{name: getattr(estimator, name) for name in names} | changes)
+        settings.check()
+        return settings
+
+    @property
+    def tolerance(self) -> float:
+        """The gap asked for: by default tight where steps are Newton's."""
+        if self.tol is not None:
+            return self.tol
+        return 1e-10 if self.algorithm == "fcmp" else 1e-6
+
+    def check(self) -> None:
+        """Raise a ValueError that says which parameter is wrong."""
+        if not (is_number(self.alpha) and 0 <= self.alpha < np.inf):
+            raise ValueError(f"alpha must be finite and not negative; got {self.alpha!r}.")
+        if self.tol is not None and not (is_number(self.tol) and self.tol >= 0):
+            raise ValueError(f"tol must not be negative; got {self.tol!r}.")
+        for name in ("max_atoms", "max_iter"):
+            limit = getattr(self, name)
+            if not ((is_integer(limit) and limit >= 1) or (limit is None and name == "max_atoms")):
+                raise ValueError(f"{name} must be a positive integer; got {limit!r}.")
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(
+                f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}; "
+                f"got {self.algorithm!r}."
+            )
+
+
+def is_number(given: Any) -> bool:
+    """Return whether a parameter is a real number."""
+    return isinstance(given, Real) and not isinstance(given, bool)
+
+
+def is_integer(given: Any) -> bool:
+    """Return whether a parameter is an integer."""
+    return isinstance(given, Integral) and not isinstance(given, bool)
+
+
+@dataclass(frozen=True, eq=False)
+class ConicPath:
+    """The fits that a run passed through; the last one is its answer.
+
+    Attributes
+    ----------
+    coefs : csr_array of shape (n_fits, n_features)
+        Their coefficients.
+    values : array
+        The objective of the estimator, mean loss and penalty.
+    gaps : array
+        How far each may be from the least value.
+    alphas : array or None
+        The penalties, of a path over penalties.
+    """
+
+    coefs: Any
+    values: Vector
+    gaps: Vector
+    alphas: Vector | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_atoms(self) -> Array:
+        """How many coefficients are positive."""
+        counts: Array = np.diff(self.coefs.indptr)
+        return counts
+
+    def __repr__(self) -> str:
+        return f"ConicPath({len(self)} fits, {self.n_atoms[0]} to {self.n_atoms[-1]} atoms)"
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """What a fit of one target found, in the units of the mean loss."""
+
+    coef: Vector
+    intercept: float
+    gap: float
+    status: Status
+    n_iter: int
+    path: ConicPath
+
+
+def loss_of(name: str, y: Array, weights: Array | None, delta: float) -> EntrywiseLoss:
+    """Return the loss of a regression by its name in estimators."""
+    if name == "huber":
+        return Huber(y, delta, weights=weights)
+    losses: dict[str, Callable[..., EntrywiseLoss]] = {
+        "squared_error": LeastSquares,
+        "poisson": Poisson,
+        "kullback_leibler": KullbackLeibler,
+    }
+    if name not in losses:
+        known = ", ".join(repr(known) for known in [*losses, "huber"])
+        raise ValueError(f"loss must be one of {known}; got {name!r}.")
+    return losses[name](y, weights=weights)
+
+
+def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFit]:
+    """Minimise ``mean loss(X c + b) + alpha sum(c)`` over c >= 0 and, if asked for, b.
+
+    One fit for each column of the data of the loss, or one if they are a vector. The fastest way
+    is taken: least squares without a penalty are an `nnls`, other losses an `nnfit`, both for all
+    targets at once; an algorithm other than FCMP needs the loop, as does the path of a fit with a
+    limit on its atoms.
+    """
+    greedy = settings.algorithm != "fcmp" or settings.max_atoms is not None
+    plain, many = not settings.alpha and isinstance(X, np.ndarray), len(loss.shape) == 2
+    plain = plain and settings.algorithm == "fcmp" and (many or not greedy)
+    if isinstance(loss, LeastSquares) and plain:
+        return _by_nnls(X, loss, settings)
+    if many and (greedy or settings.fit_intercept):
+        return [fit_linear(X, loss.column(i), settings)[0] for i in range(loss.shape[1])]
+    objective: Objective = FreeIntercept(loss) if settings.fit_intercept else loss
+    total = total_weight(loss)
+    if greedy:
+        fit = _by_the_loop(X, objective, settings, loss.weights)
+    else:
+        found = nnfit(
+            objective, X, penalty=settings.alpha * total, tol=settings.tolerance,
+            max_iter=settings.max_iter, n_jobs=settings.n_jobs,
+        )  # fmt: skip
+        value, gap = found.value / total, found.gap / total
+        if many:
+            return _split(found, value, gap)
+        fit = single_fit(found.x, value, gap, found.status, found.n_iter)
+    if isinstance(objective, FreeIntercept):
+        fit = replace(fit, intercept=objective.intercept(X @ fit.coef))
+    return [fit]
+
+
+def total_weight(loss: EntrywiseLoss) -> float:
+    """Return the sum of the weights of the rows."""
+    if loss.weights is None:
+        return float(loss.shape[0])
+    return float(loss.weights.sum() if loss.weights.ndim == 1 else loss.weights[:, 0].sum())
+
+
+def single_fit(coef: Vector, value: float, gap: float, status: Status, n_iter: int) -> LinearFit:
+    """Return a fit whose path is the answer alone."""
+    path = ConicPath(sparse.csr_array(coef[None]), np.array([value]), np.array([gap]))
+    return LinearFit(coef, 0.0, float(gap), status, int(n_iter), path)
+
+
+def _split(found: Any, values: Vector, gaps: Vector) -> list[LinearFit]:
+    """Return the fits of many targets one by one."""
+    columns = zip(found.x.T, values, gaps, found.status, found.n_iter, strict=True)
+    return [single_fit(*column) for column in columns]
+
+
+def _by_nnls(X: Array, loss: LeastSquares, settings: Settings) -> list[LinearFit]:
+    """Fit by least squares; a free intercept is eliminated by centring."""
+    y, total, n = loss.y, total_weight(loss), X.shape[1]
+    weights = None if loss.weights is None else loss.weights.reshape(len(y), -1)[:, 0]
+    means, level = np.zeros(n), np.zeros(y.shape[1:])
+    if settings.fit_intercept:
+        means, level = (np.average(part, axis=0, weights=weights) for part in (X, y))
+        X, y = X - means, y - level
+    found = nnls(
+        X, y, weights=weights, max_atoms=settings.max_atoms,
+        max_iter=max(settings.max_iter, 10 * n), n_jobs=settings.n_jobs,
+    )  # fmt: skip
+    value, gap = 0.5 * found.rnorm**2 / total, found.gap / total
+    if y.ndim == 1:
+        fits = [single_fit(found.x, value, gap, found.status, found.n_iter)]
+    else:
+        fits = _split(found, value, gap)
+    levels = np.atleast_1d(level)
+    return [
+        replace(fit, intercept=float(b - means @ fit.coef))
+        for fit, b in zip(fits, levels, strict=True)
+    ]
+
+
+def _by_the_loop(
+    X: Any, objective: Objective, settings: Settings, weights: Vector | None
+) -> LinearFit:
+    """Fit by the generic loop, and keep what it passes through.
+
+    Without a penalty the columns are brought to one length, so that their units do not decide
+    which of them comes first.
+    """
+    rows = np.ones(X.shape[0]) if weights is None else weights
+    total, scale = float(rows.sum()), np.ones(X.shape[1])
+    if not settings.alpha:
+        norms = _lengths(X, rows, settings.fit_intercept)
+        scale = np.divide(1.0, norms, out=scale, where=norms > 0)
+    atoms = Dictionary(X * scale if isinstance(X, np.ndarray) else X @ sparse.diags_array(scale))
+    visited: list[tuple[Any, Vector, float, float]] = []
+
+    def record(state: State) -> None:
+        keys, weights = list(state.iterate.atoms.keys), state.iterate.weights
+        gap = state.certificate.gap
+        visited.append((keys, weights * scale[keys], state.value / total, gap / total))
+
+    result = minimize(
+        objective, Cone(atoms, penalty=settings.alpha * total), ALGORITHMS[settings.algorithm],
+        max_iter=settings.max_iter, tol=settings.tolerance, max_atoms=settings.max_atoms,
+        callback=record,
+    )  # fmt: skip
+    keys, gap = list(result.atoms.keys), result.certificate.gap / total
+    visited[-1] = keys, result.weights * scale[keys], result.value / total, gap
+    path = _path(visited, atoms.n_atoms)
+    coef = atoms.coefficients(result) * scale
+    return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path)
+
+
+def _lengths(X: Any, weights: Vector, centred: bool) -> Vector:
+    """Return the lengths of the columns in the norm of the weights, from their means if centred."""
+    squares = np.asarray((X * X if isinstance(X, np.ndarray) else X.power(2)).T @ weights)
+    if not centred:
+        return np.sqrt(squares)
+    sums = np.asarray(X.T @ weights)
+    left = squares - sums * sums / weights.sum()
+    return np.sqrt(np.where(left > 1e-12 * squares, left, 0.0))
+
+
+def _path(visited: Sequence[tuple[Any, Vector, float, float]], n: int) -> ConicPath:
+    """Return the fits of a run as a path."""
+    keys, weights, values, gaps = zip(*visited, strict=True)
+    ends = np.cumsum([0, *map(len, keys)])
+    places = np.concatenate([np.asarray(k, dtype=np.intp) for k in keys])
+    coefs = sparse.csr_array((np.concatenate(weights), places, ends), shape=(len(keys), n))
+    return ConicPath(coefs, np.array(values), np.array(gaps))
+
+
+def warn_unless_converged(name: str, fits: Sequence[LinearFit]) -> None:
+    """Warn once if some fits have not converged."""
+    wrong = [fit for fit in fits if not (fit.status.success or fit.status is Status.MAX_ATOMS)]
+    if wrong:
+        which = "" if len(fits) == 1 else f" for {len(wrong)} of {len(fits)} targets"
+        worst = max(wrong, key=lambda fit: fit.gap)
+        warn(
+            f"{name} did not converge{which}: {worst.status.value} (n_iter = {worst.n_iter}, "
+            f"gap = {worst.gap:.2g}).",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

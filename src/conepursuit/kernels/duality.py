@@ -1,0 +1,186 @@
+"""How far a fit under one of the `losses` may be from the best one.
+
+With g_i = w_i l'(x_i), every u with <u, a> >= -penalty for each atom a, and u_i = 0 where w_i = 0,
+proves
+
+    F(c) - F* <= sum_i w_i (l(x_i) + l*(u_i / w_i) - u_i x_i / w_i) + <u, x> + penalty sum_j c_j.
+
+Such a u is s (g + k t), where t has positive inner products with the atoms that g violates, k is
+the least shift that repairs them, and s keeps u in the domain of l*. With a penalty, a small enough
+s does so alone. As no loss is negative, u = 0 is another: F(c) itself is a bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from conepursuit.kernels.certificate import tilt
+from conepursuit.kernels.constants import EPS, LOGISTIC
+from conepursuit.kernels.factor import backward_solve, dot, forward_solve
+from conepursuit.kernels.inverse import multiply
+from conepursuit.kernels.loss_fit import Fit, Problem, objective, paid
+from conepursuit.kernels.losses import attained, reach, slope, young
+
+SLIGHT = 1e-8
+"""Share of the steepest slope up to which that of a separable entry is slight."""
+
+HALVINGS = 30
+"""Of the interval in which the best s is sought."""
+
+
+@njit(cache=True, nogil=True)
+def certify(
+    P: Problem, S: Fit, passive: int, low: float, enough: float, last: bool
+) -> tuple[float, bool]:
+    """Return a bound of F(c) - F*, and whether it is proved.
+
+    Parameters
+    ----------
+    P, S : Problem, Fit
+        With x, g and the derivatives at c.
+    passive : int
+        How many atoms the factor of the last model holds.
+    low : float
+        An estimate of F from below: F is not evaluated where this says that it is too large.
+    enough : float
+        No better bound is sought than this. Before the `last` call, none is that cannot reach it;
+        a guess is returned instead.
+    """
+    n, slack, cost = len(P.norms) - 1, dot(S.c, S.dual, len(P.norms)), paid(P, S.c)
+    violation = 0.0
+    for j in range(n):
+        S.descent[j] = -S.dual[j]
+        violation = max(violation, -S.dual[j])
+    gap, hope = np.inf, np.inf
+    if P.penalty > 0.0:
+        gap = bound(P, S, 0.0, P.penalty / (P.penalty + violation), slack, cost)
+    for attempt in range(3 if P.code == LOGISTIC and last else 2):
+        if gap <= enough or (hope < np.inf and not last):
+            break
+        shift = find_shift(P, S, passive, attempt)
+        if shift >= 0.0:
+            hope = slack + shift * dot(S.t, S.x, len(S.t))
+            if hope <= enough or last:
+                gap = min(gap, best_bound(P, S, shift, slack, cost, enough))
+    if not gap <= enough and (last or low <= enough):
+        gap = min(gap, objective(P, S))
+    if not gap <= enough and (hope == np.inf or not last):
+        hope = min(hope, estimate(P, S, slack))
+        if hope < gap:
+            return hope, False
+    return max(gap, 0.0), True
+
+
+@njit(cache=True, nogil=True)
+def find_shift(P: Problem, S: Fit, passive: int, attempt: int) -> float:
+    """Write a functional t, and return the least k >= 0 that repairs g with it; -1 if none does.
+
+    The first attempt is 1 for every entry with weight. The logistic loss has slopes as small as
+    exp(-x) and a conjugate that ends at 0, hence |g| instead; the third attempt is for its
+    separable entries, which x leaves for infinity: their slopes alone are shifted.
+    """
+    n, steepest = len(P.norms) - 1, 0.0
+    for i in range(len(S.t)):
+        steepest = max(steepest, abs(S.g[i]))
+    if attempt == 1:
+        functional(P, S, passive)
+    else:
+        for i in range(len(S.t)):
+            S.t[i] = abs(S.g[i]) if P.code == LOGISTIC else (1.0 if S.w[i] > 0.0 else 0.0)
+            if attempt == 2 and S.t[i] > SLIGHT * steepest:
+                S.t[i] = 0.0
+    multiply(P.rows, S.t, n, len(S.t), S.products)
+    return tilt(S.descent[:n], S.products[:n])
+
+
+@njit(cache=True, nogil=True)
+def functional(P: Problem, S: Fit, k: int) -> None:
+    """Write t = diag(metric) A z with <t, a> = ||a|| for the passive atoms of the last model."""
+    z = np.empty(k)
+    for i in range(k):
+        z[i] = P.norms[S.members[S.order[i]]]
+    forward_solve(S.C, k, z)
+    backward_solve(S.C, k, z)
+    S.t[:] = 0.0
+    for i in range(k):
+        row = P.rows[S.members[S.order[i]]]
+        for j in range(len(S.t)):
+            S.t[j] += z[i] * row[j]
+    for j in range(len(S.t)):
+        S.t[j] *= S.metric[j]
+
+
+@njit(cache=True, nogil=True)
+def best_bound(P: Problem, S: Fit, shift: float, slack: float, cost: float, enough: float) -> float:
+    """Return the bound for the largest s up to 1 or, if that is not enough, for the best s.
+
+    The bound is convex in s. Without a penalty s may be larger than 1.
+    """
+    most = np.inf
+    for i in range(len(S.y)):
+        if S.w[i] > 0.0:
+            v = slope(P.code, P.parameter, S.y[i], S.x[i]) + shift * S.t[i] / S.w[i]
+            most = min(most, reach(P.code, P.parameter, S.y[i], S.x[i], v))
+    most *= 1.0 - 4.0 * EPS  # so that rounding does not lead out of the domain
+    if not most > 0.0:
+        return np.inf
+    s = min(most, 1.0)
+    best, low, high = bound(P, S, shift, s, slack, cost), 0.0, s
+    if best > enough and P.penalty == 0.0 and steepness(P, S, shift, s) < 0.0:
+        low, high = s, min(most, 4.0 * s)
+    for _ in range(HALVINGS):
+        if best <= enough:
+            break
+        s = 0.5 * (low + high)
+        best = min(best, bound(P, S, shift, s, slack, cost))
+        if steepness(P, S, shift, s) > 0.0:
+            high = s
+        else:
+            low = s
+    return best
+
+
+@njit(cache=True, nogil=True)
+def bound(P: Problem, S: Fit, shift: float, s: float, slack: float, cost: float) -> float:
+    """Return the bound of u = s (g + k t), where k is the shift.
+
+    `slack` is <g, x> + penalty sum_j c_j, and `cost` its second term.
+    """
+    gap, tilted = 0.0, 0.0
+    for i in range(len(S.y)):
+        if S.w[i] > 0.0:
+            tangent, tilt = slope(P.code, P.parameter, S.y[i], S.x[i]), shift * S.t[i]
+            change = (s - 1.0) * tangent + s * tilt / S.w[i]
+            gap += S.w[i] * young(P.code, P.parameter, S.y[i], S.x[i], change)
+            tilted += tilt * S.x[i]
+    return gap + s * (slack + tilted) + (1.0 - s) * cost
+
+
+@njit(cache=True, nogil=True)
+def steepness(P: Problem, S: Fit, shift: float, s: float) -> float:
+    """Return the derivative of the bound in s: <g + k t, z>, where w l'(z) = s (g + k t)."""
+    total = 0.0
+    for i in range(len(S.y)):
+        if S.w[i] > 0.0:
+            v = slope(P.code, P.parameter, S.y[i], S.x[i]) + shift * S.t[i] / S.w[i]
+            if v != 0.0:
+                total += S.w[i] * v * attained(P.code, P.parameter, S.y[i], s * v)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def estimate(P: Problem, S: Fit, slack: float) -> float:
+    """Return |slack| + max_j -dual_j / ||a_j|| times a length, which is not a proof.
+
+    It is what would be gained along the steepest atom on the way to a fit as long as x, or as the
+    one that the last model proposed.
+    """
+    steepest = 0.0
+    for j in range(len(P.norms) - 1):
+        if S.dual[j] < 0.0:
+            steepest = max(steepest, -S.dual[j] / P.norms[j])
+    square = max(dot(S.x, S.x, len(S.x)), dot(S.ahead, S.ahead, len(S.ahead)))
+    return abs(slack) + steepest * math.sqrt(square)
