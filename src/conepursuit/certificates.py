@@ -44,8 +44,8 @@ class Certificate:
         return self.method != "estimate"
 
 
-ATTEMPTS = 4
-"""How often the tilt of a gradient is made larger before the proof is given up."""
+SLACK, ATTEMPTS = 1e-4, 3
+"""The share of their slopes by which atoms are made to ascend, and how often it is made larger."""
 
 NOISE = 1e-15
 """Scores below this times ||g|| ||a|| are the rounding of a sum."""
@@ -128,10 +128,11 @@ def local_bound(objective: Objective, local: Local, value: float) -> float | Non
 
     Notes
     -----
-    With H the Hessian and z such that <a, H A z> = ||a|| on the atoms with weight, t = H A z is a
-    functional that is positive on them. Close to a solution that is not degenerate the other
-    atoms ascend by more than a small multiple of t can take away, so that g + c t is a dual point;
-    the oracle is asked whether it is. As H is zero where an entry of x does not matter, t is too.
+    With H the Hessian, the Newton step z on the atoms with weight, <a, g + H A z> = c ||a|| for a
+    small c > 0, leads to a point whose gradient u = g + H A z, up to second order, makes all of
+    them level. Close to a solution that is not degenerate the other atoms ascend by more than the
+    step can take away, so that u is a dual point; the oracle is asked whether it is. As H is zero
+    where an entry of x does not matter, so is the tilt H A z.
     """
     domain, atoms, x = local.domain, local.iterate.atoms, local.iterate.x
     if domain.signed or domain.atoms.accuracy is None or not len(atoms):
@@ -140,19 +141,17 @@ def local_bound(objective: Objective, local: Local, value: float) -> float | Non
     metric = None if hessian is None else objective.model(x, atoms, atoms)
     if metric is None or hessian is None or not np.isfinite(metric).all():
         return None
-    t = hessian(atoms.combine(lstsq(metric, norms)[0]))
-    shift = 2.0 * max(0.0, float((-local.scores / norms).max())) + float(
-        NOISE * norm(local.gradient)
-    )
+    steepest, size = float(np.abs(local.scores / norms).max()), norm(local.gradient)
+    slack = SLACK * steepest + NOISE * size
     for _ in range(ATTEMPTS):
-        dual_point = local.gradient + shift * t
-        answer = domain.atoms.lmo(dual_point)
-        noise = NOISE * norm(local.gradient) * float(answer.norms()[0])
-        if float(answer.inner(dual_point)[0]) + domain.penalty >= -noise:
+        tilt = hessian(atoms.combine(lstsq(metric, slack * norms - local.scores)[0]))
+        answer = domain.atoms.lmo(local.gradient + tilt)
+        score = float(answer.inner(local.gradient + tilt)[0]) + domain.penalty
+        if score >= -NOISE * size * float(answer.norms()[0]):
             largest = 1.0 if domain.penalty else inf
-            gap = objective.duality_gap(x, value, local.gradient, shift * t, largest)
+            gap = objective.duality_gap(x, value, local.gradient, tilt, largest)
             if gap is None or not isfinite(gap):
                 return None
             return max(0.0, gap + domain.penalty * local.iterate.size)
-        shift *= 4.0
+        slack *= 100.0
     return None

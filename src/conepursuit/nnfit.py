@@ -17,6 +17,7 @@ from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.batches import run
 from conepursuit.domains import Cone
 from conepursuit.fits import FitResult
+from conepursuit.loss_batches import fit_together
 from conepursuit.newton import fit_newton
 from conepursuit.objectives import EntrywiseLoss, Objective
 from conepursuit.results import Status
@@ -131,7 +132,12 @@ def fit_columns(
     max_iter: int,
     n_jobs: int,
 ) -> FitResult:
-    """Fit each column of the data of a loss."""
+    """Fit each column of the data of a loss, together if the kernels can."""
+    atoms = cone.atoms
+    assert isinstance(atoms, Dictionary)
+    together = fit_together(objective, atoms.matrix, cone.penalty, start, tol, max_iter, n_jobs)
+    if together is not None:
+        return together
 
     def one(i: int) -> FitResult:
         first = None if start is None else start[:, i]

@@ -64,8 +64,8 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
 def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     """Return the best multiple of one atom, or of the sum of a few, where f is finite.
 
-    For an f that is infinite at the origin. The first atom is the oracle's answer at the best
-    multiple of the array of ones; while f is still infinite, the atom joins that the gradient
+    For an f that is infinite at the origin. The first atom is the oracle's answer just below the
+    best multiple of the array of ones; while f is still infinite, the atom joins that the gradient
     asks for a little inside the domain, where entries that are not reached are the steepest.
     """
     inside = ones(objective.shape, objective.origin())
@@ -75,7 +75,8 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
             f"{objective!r} is infinite at the origin, and at every multiple of the array of ones. "
             "Give start=, a point where it is finite."
         )
-    atoms, x, margin = domain.atoms.empty(), objective.origin(), level
+    # Of data that are constant, all slopes are zero at the best multiple, but not below it.
+    atoms, x, margin = domain.atoms.empty(), objective.origin(), 0.9 * level
     while True:
         wanted = objective.value_and_gradient(x + margin * inside)[1]
         if len(atoms):
@@ -116,7 +117,7 @@ def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | 
     while slope(high) < 0 and high < known + 300:
         high += 1.0
     if not slope(low) < 0 < slope(high):
-        return 10.0**known
+        return float(10.0**known)
     best: float = 10.0 ** brentq(slope, low, high, xtol=1e-12)
     return best
 

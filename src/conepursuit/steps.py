@@ -200,7 +200,7 @@ def damped(
     """
     step, slack = 1.0, 4e-16 * abs(value)
     taken: tuple[float, float, Array] | None = None
-    for _ in range(100):
+    for attempt in range(100):
         there, gradient = objective.value_and_gradient(x + step * vector)
         slope = inner(gradient, vector) + d.charge if isfinite(there) else inf
         bend = slope - d.slope  # none on a straight piece of f
@@ -213,7 +213,8 @@ def damped(
         elif taken is not None:
             break
         else:
-            step *= min(max(secant, 0.05), 0.95)
+            # A bend close to x makes every secant end near the far point; then halving gets there.
+            step *= min(max(secant, 0.05), 0.95 if attempt < 3 else 0.5)
     return taken or (0.0, value, gradient)
 
 

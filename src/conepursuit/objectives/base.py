@@ -64,6 +64,18 @@ class Objective(ABC):
         """Return whether f falls without end along d, so that it has no minimiser there."""
         return False
 
+    @property
+    def counted(self) -> Array | bool:
+        """Which entries of x matter, an array of bool; True for all of them."""
+        return True
+
+    def admissible(self, u: Array, level: float) -> Array:
+        """Return a point of the domain of f* close to u, as far as it is known.
+
+        Entries that are smaller than `level` may become zero.
+        """
+        return u
+
     def curvature(self, x: Array, d: Array) -> float | None:
         """Return <d, H(x) d>, or None where it is not to be had."""
         hessian = self.hessian(x)

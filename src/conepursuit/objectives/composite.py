@@ -121,8 +121,8 @@ class FreeIntercept(Objective):
     def intercept(self, x: Array) -> float:
         """Return the b that minimises loss(x + b)."""
         low, high = self.loss.lowest_shift(x), inf
-        b, reach = self.loss.typical_shift(x), 1.0 + float(np.abs(x).max())
-        b = b if b > low else low + reach
+        b, scale = self.loss.typical_shift(x), 1.0 + float(np.abs(x).max())
+        b, reach = (b if b > low else low + scale), scale
         # Of labels of one class, b has no end; a slope that is rounding of the first one is zero.
         level = EPS * float(np.abs(self.loss.value_and_gradient(x + b)[1]).sum())
         for _ in range(NEWTON_STEPS):
@@ -131,9 +131,10 @@ class FreeIntercept(Objective):
                 break
             low, high = (low, b) if slope > 0 else (b, high)
             step = -slope / curvature if 0 < curvature < inf else -np.copysign(inf, slope)
-            target = b + min(max(step, -reach), reach)
-            if abs(step) <= EPS * (abs(b) + reach):
+            if abs(step) <= EPS * (abs(b) + scale):
                 break
+            target = b + min(max(step, -reach), reach)
+            reach *= 2.0
             if not low < target < high and isfinite(low + high):
                 target = 0.5 * (low + high)
             b = target
@@ -204,8 +205,22 @@ class FreeIntercept(Objective):
             return None
         return self.loss.duality_gap(x + self.intercept(x), value, gradient, tilt, largest)
 
+    def admissible(self, u: Array, level: float) -> Array:
+        v = self.loss.admissible(u, level)
+        size = np.abs(v)
+        return v - size * (float(v.sum()) / (float(size.sum()) or 1.0))
+
     def rounding(self, x: Array) -> float:
-        return self.loss.rounding(x + self.intercept(x))
+        at = x + self.intercept(x)
+        slope, curvature = self._derivatives(at)
+        # What a better intercept would gain; of labels of one class there is always a better one.
+        ends = self.loss.lowest_shift(x) > -inf
+        missed = 0.0 if ends or not 0 < curvature < inf else 2.0 * slope * slope / curvature
+        return self.loss.rounding(at) + missed
 
     def recedes(self, d: Array) -> bool:
-        return self.loss.recedes(d + self.intercept(d))
+        # Where the intercept alone makes f as small as it can be, f falls along no d.
+        base = 0.0 * d
+        return self.loss.recedes(d + self.intercept(d)) and not self.loss.recedes(
+            base + self.intercept(base)
+        )

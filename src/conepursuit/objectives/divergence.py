@@ -79,6 +79,9 @@ class KullbackLeibler(EntrywiseLoss):
         complement = np.where(v <= 1 + 1e-12, np.maximum(1.0 - v, 0.0), -1.0)
         return kl_div(self._shifted, (x + self.shift) * complement)
 
+    def nearest_slopes(self, v: Array, level: float) -> Array:
+        return np.minimum(v, 1.0)
+
     def largest_multiple(self, v: Array) -> float:
         most = float(v.max())
         return 1.0 / most if most > 0 else inf
@@ -112,13 +115,13 @@ class Poisson(KullbackLeibler):
 
     def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
         super().__init__(y, weights=weights, mask=mask)
-        self._constants = self.y - xlogy(self.y, self.y)
+        self.constants = self.y - xlogy(self.y, self.y)
 
     def options(self) -> dict[str, Any]:
         return {}
 
     def losses(self, x: Array) -> Array:
-        return super().losses(x) + self._constants
+        return super().losses(x) + self.constants
 
 
 class BetaDivergence(EntrywiseLoss):
@@ -164,13 +167,20 @@ class BetaDivergence(EntrywiseLoss):
         losses = (y**b + (b - 1) * inside**b - b * y * inside ** (b - 1)) / (b * (b - 1))
         return np.where(x >= 0, losses, inf)
 
+    def rounding(self, x: Array) -> float:
+        # Terms of the size of y and x to the power of beta cancel where they agree.
+        size = (self.y + np.abs(x)) ** self.beta / max(self.beta - 1, 0.1)
+        return 8 * EPS * float(self.weighted(size).sum())
+
     def slopes(self, x: Array) -> Array:
         return x ** (self.beta - 1) - self._times_power(self.y, x, self.beta - 2)
 
     def curvatures(self, x: Array) -> Array:
+        b = self.beta
+        if b == 2:
+            return np.ones(self.shape)
         # Infinite where x = 0 = y; an atom that is zero there, as x is, does not see it.
-        b, reached = self.beta, (x > 0).astype(np.float64)
-        first = (b - 1) * self._times_power(reached, x, b - 2)
+        first = (b - 1) * self._times_power((x > 0).astype(np.float64), x, b - 2)
         return first + (2 - b) * self._times_power(self.y, x, b - 3)
 
     def excesses(self, x: Array, v: Array) -> Array:
@@ -178,6 +188,9 @@ class BetaDivergence(EntrywiseLoss):
             return np.where(v <= 1 + 1e-12, kl_div(self.y, x * np.maximum(1.0 - v, 0.0)), inf)
         best = self._maximizers(v)
         return np.maximum(self.losses(x) - self.losses(best) - v * (x - best), 0.0)
+
+    def nearest_slopes(self, v: Array, level: float) -> Array:
+        return np.minimum(v, 1.0) if self.beta == 1 else v
 
     def largest_multiple(self, v: Array) -> float:
         most = float(v.max())

@@ -102,6 +102,16 @@ class EntrywiseLoss(Objective):
     def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array:
         return atoms.weighted_gram(self.stiffness(x), others)
 
+    def admissible(self, u: Array, level: float) -> Array:
+        if self.weights is None:
+            return self.nearest_slopes(u, level)
+        v = np.divide(u, self.weights, out=np.zeros_like(u), where=self.weights > 0)
+        return self.weighted(self.nearest_slopes(v, level))
+
+    def nearest_slopes(self, v: Array, level: float) -> Array:
+        """Return v inside the domain of the conjugate; entries below `level` may become zero."""
+        return v
+
     def conjugate(self, u: Array) -> float:
         v, anchor = self.per_weight(u), self.anchor()
         if v is None:
@@ -138,13 +148,14 @@ class EntrywiseLoss(Objective):
         return inf
 
     def _sum(self, terms: Array) -> float:
-        if self.weights is None:
-            return float(terms.sum())
-        return float(np.where(self.weights > 0, self.weights * terms, 0.0).sum())
+        return float(self.weighted(terms).sum())
 
     def weighted(self, terms: Array) -> Array:
-        """Return w_i times the terms."""
-        return terms if self.weights is None else self.weights * terms
+        """Return w_i times the terms, zero where w_i is, whatever the term."""
+        if self.weights is None:
+            return terms
+        out: Array = np.zeros(terms.shape)
+        return np.multiply(self.weights, terms, out=out, where=self.weights > 0)
 
     def per_weight(self, u: Array) -> Array | None:
         """Return u / w; None if u is not zero where w is, so that f*(u) is infinite."""

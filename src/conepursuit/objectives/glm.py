@@ -36,7 +36,7 @@ class Logistic(EntrywiseLoss):
     >>> A = Dictionary([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 2.0]])
     >>> result = minimize(Logistic([1, 0, 0, 1]), Cone(A), FCMP(variant=1))
     >>> A.coefficients(result).round(4).tolist(), result.status.name
-    ([0.4812, 0.0], 'CONVERGED')
+    ([0.6931, 0.0], 'CONVERGED')
     """
 
     unused = 1.0
@@ -74,6 +74,11 @@ class Logistic(EntrywiseLoss):
     def excesses(self, x: Array, v: Array) -> Array:
         p, margin = -self.y * v, self.y * x
         return kl_div(p, expit(-margin)) + kl_div(1.0 - p, expit(margin))
+
+    def nearest_slopes(self, v: Array, level: float) -> Array:
+        # Atoms that only ever help have no end; they are level where their slopes are zero.
+        p = np.clip(-self.y * v, 0.0, 1.0)
+        return -self.y * np.where(p < level, 0.0, p)
 
     def anchor(self) -> Array:
         return np.zeros(self.shape)

@@ -1,0 +1,147 @@
+"""Losses of the weighted columns of a matrix: the problem behind `nnfit`, and points of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array, Vector, is_finite
+from conepursuit.atoms.base import Atoms
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.atoms.table import Table
+from conepursuit.atoms.vectors import Vectors
+from conepursuit.domains import Cone
+from conepursuit.linear import gram, matvec, rmatvec
+from conepursuit.objectives.base import Objective
+from conepursuit.points import best_multiple
+
+
+@dataclass(eq=False)
+class Point:
+    """Weights, and what is known there.
+
+    The scores have the penalty in them; if they are not fresh, those of columns that were not
+    chosen are of an earlier point.
+    """
+
+    weights: Vector
+    x: Array
+    value: float
+    gradient: Array
+    scores: Vector
+    size: float
+    fresh: bool = True
+
+    def total(self, penalty: float) -> float:
+        """Return f(x) with the penalty."""
+        return self.value + penalty * self.size
+
+
+class Problem:
+    """Minimise f(A w) + penalty * sum(w) over w >= 0, with some columns of A at hand.
+
+    Parameters
+    ----------
+    objective : Objective
+        With a Hessian.
+    atoms : Dictionary
+        The columns, of an array or a sparse matrix.
+    penalty : float
+        lambda.
+
+    Attributes
+    ----------
+    chosen : array of int
+        Which columns are at hand.
+    columns : matrix
+        A copy of them.
+    """
+
+    def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
+        assert atoms.norms is not None
+        self.objective, self.atoms, self.matrix = objective, atoms, atoms.matrix
+        self.norms, self.penalty = atoms.norms, penalty
+        self.scale = np.divide(1.0, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
+        self.columns: Any
+        self._gathered = Gathered(self.matrix)
+        self.chosen, self.columns = np.empty(0, dtype=np.intp), np.empty((atoms.shape[0], 0))
+
+    def at(self, weights: Vector) -> Point:
+        """Return what is known at these weights, computed from the data.
+
+        Where f or its gradient is infinite the value is, and there are no scores.
+        """
+        held = np.count_nonzero(weights[self.chosen]) == np.count_nonzero(weights)
+        columns, part = (self.columns, weights[self.chosen]) if held else (self.matrix, weights)
+        x = matvec(columns, part)
+        value, gradient = self.objective.value_and_gradient(x)
+        size = float(weights.sum())
+        if not (isfinite(value) and is_finite(gradient)):
+            return Point(weights, x, inf, gradient, np.full(len(weights), np.nan), size)
+        return Point(weights, x, value, gradient, self.scores(gradient), size)
+
+    def start(self) -> Point:
+        """Return the origin, or the best multiple of a few atoms where f is infinite there."""
+        weights = np.zeros(len(self.norms))
+        origin = self.at(weights)
+        if isfinite(origin.value):
+            return origin
+        found = best_multiple(self.objective, Cone(self.atoms, penalty=self.penalty))
+        weights[list(found.atoms.keys)] = found.weights
+        return self.at(weights)
+
+    def scores(self, gradient: Array) -> Vector:
+        """Return the slopes of all weights, with the penalty."""
+        return rmatvec(self.matrix, gradient) + self.penalty
+
+    def choose(self, wanted: Array) -> None:
+        """Take the columns where `wanted` is True."""
+        self.chosen = np.flatnonzero(wanted)
+        self.columns = self._gathered.take(self.chosen)
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian of the loss on the chosen atoms."""
+        k = len(self.chosen)
+        atoms = Columns((len(x),), tuple(range(k)), Table.of(self.columns.T), np.arange(k))
+        hessian = self.objective.model(x, atoms, atoms)
+        assert hessian is not None
+        return hessian
+
+
+class Columns(Vectors):
+    """All the columns of a matrix, in its own order, which their products with each other keep."""
+
+    def gram(self, other: Atoms | None = None) -> Array:
+        return gram(self.table.rows.T) if other is self else super().gram(other)
+
+    def weighted_gram(self, weights: Array, other: Atoms) -> Array:
+        columns = self.table.rows.T
+        if other is not self or not isinstance(columns, np.ndarray):
+            return super().weighted_gram(weights, other)
+        return gram(np.sqrt(weights)[:, None] * columns)
+
+
+class Gathered:
+    """Columns of a matrix, copied in an order in which that is fast, always to the same memory."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self._memory = np.empty(0)
+
+    def take(self, chosen: Array) -> Any:
+        """Return some columns in float64; the ones returned before are lost."""
+        matrix, (m, n), k = self.matrix, self.matrix.shape, len(chosen)
+        if sparse.issparse(matrix):
+            return matrix[:, chosen]
+        if k == n or matrix.dtype != np.float64:
+            return matrix[:, chosen].astype(np.float64, copy=False) if k < n else matrix
+        if not len(self._memory):
+            self._memory = np.empty(m * n)  # what is not used of it costs nothing
+        part = self._memory[: m * k]
+        if matrix.flags.c_contiguous:
+            return np.take(matrix, chosen, axis=1, out=part.reshape(m, k), mode="clip")
+        return np.take(matrix.T, chosen, axis=0, out=part.reshape(k, m), mode="clip").T
