@@ -135,12 +135,24 @@ def test_a_free_intercept_is_the_least_over_all(name):
         assert profile.value(x + 3.0) == pytest.approx(profile.value(x), rel=1e-12)
 
 
-def test_an_intercept_of_counts_follows_the_end_of_the_domain():
-    """Zero counts pull the mean down to zero, where the least entry of x is."""
+def test_an_intercept_of_zero_counts_is_not_negative():
     loss = FreeIntercept(Poisson([0.0, 0.0, 0.0, 1.0]))
     x = np.array([1.0, 2.0, 3.0, 40.0])
-    assert loss.intercept(x) == pytest.approx(-1.0)
-    assert loss.value_and_gradient(x)[1].sum() == pytest.approx(0.0, abs=1e-12)
+    assert loss.intercept(x) == 0.0
+    assert loss.value(x) == Poisson([0.0, 0.0, 0.0, 1.0]).value(x)
+    free = FreeIntercept(Poisson([1.0, 1.0, 2.0, 3.0]))
+    assert free.intercept(x) < 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        D = rng.random((30, 8))
+        y = rng.poisson(0.6 * D[:, 0])
+        result = minimize(FreeIntercept(Poisson(y)), Cone(Dictionary(D)), FCMP(variant=1))
+        wide = minimize(
+            Poisson(y), Cone(Dictionary(np.hstack([D, np.ones((30, 1))]))), FCMP(variant=1)
+        )
+        assert result.status.success
+        assert result.certificate.proven
+        assert result.value == pytest.approx(wide.value, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", MAKERS)

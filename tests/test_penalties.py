@@ -95,8 +95,8 @@ def test_counts_need_penalties():
         ({"penalties": []}, "at least one"),
         ({"penalties": [-1.0]}, "not negative"),
         ({"penalties": [np.inf]}, "finite"),
-        ({"n_penalties": 0}, "n_penalties must be positive"),
-        ({"ratio": 2.0}, "ratio lie between 0 and 1"),
+        ({"n_penalties": 0}, "n_penalties must be a positive integer"),
+        ({"ratio": 2.0}, "ratio must lie between 0 and 1"),
     ],
 )
 def test_bad_penalties(options, message):

@@ -8,17 +8,31 @@ arithmetic on small problems.
 from __future__ import annotations
 
 from math import sqrt
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
 from numpy.typing import NDArray
 
+EPS = float(np.finfo(np.float64).eps)
+"""The rounding of one operation."""
+
 Array: TypeAlias = NDArray[Any]
 """An array of ambient size: NumPy's today, any array-API library's by contract."""
 
 Vector: TypeAlias = NDArray[np.float64]
 """An array on the host of the size of the active set: weights, scores."""
+
+
+def is_number(given: Any) -> bool:
+    """Return whether a parameter is a real number."""
+    return isinstance(given, Real) and not isinstance(given, bool)
+
+
+def is_integer(given: Any) -> bool:
+    """Return whether a parameter is an integer."""
+    return isinstance(given, Integral) and not isinstance(given, bool)
 
 
 def inner(a: Array, b: Array) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-from conepursuit.arrays import Array, Vector, norm
+from conepursuit.arrays import EPS, Array, Vector, norm
 from conepursuit.certificates import least_tilt
 from conepursuit.fitting import Point, Problem
 from conepursuit.linear import matvec, rmatvec
@@ -19,8 +19,6 @@ LEVELLINGS = 3
 
 SMALL = 32
 """Up to so many atoms a linear system is solved on its matrix."""
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[Point, float, bool]:
@@ -106,9 +104,9 @@ def _levelled(
     for _ in range(LEVELLINGS):
         if known:
             involved = involved | (scores < 0)
-        if not involved.any():
-            break
         count = np.count_nonzero(involved)
+        if not 0 < count <= len(point.x):  # more atoms than rows cannot all be made level
+            break
         if np.count_nonzero(involved[problem.chosen]) < count or len(problem.chosen) > 1.5 * count:
             problem.choose(involved)
         scale = problem.scale[problem.chosen] * involved[problem.chosen]

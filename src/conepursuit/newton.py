@@ -13,7 +13,7 @@ from math import inf, isfinite, log
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.closing import closed
 from conepursuit.fitting import Point, Problem
@@ -43,6 +43,9 @@ NEAR, CLOSE = 300.0, 1e-5
 """The last step is tried where one promised so many times what is asked for, but no more than this
 share of the whole decrease."""
 
+LEAST_ROOM = 32
+"""So many atoms, or a quarter of the rows, or as many as have weight may come in at once."""
+
 WHOLE = 0.6
 """If more than this share of the columns is wanted, all are taken as they are, without a copy."""
 
@@ -54,8 +57,6 @@ RIDGE = 1e-11
 
 ROUNDING = 1e-13
 """A gap of this share of f where no step makes progress is rounding."""
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Newton:
@@ -139,10 +140,13 @@ class Newton:
             return
         chosen, slopes = self.problem.chosen, point.scores * self.problem.scale
         used, least = point.weights > 0, min(0.0, float(slopes.min()))
-        wanted = used | (slopes < STEEP * least)
+        # Of many more atoms than rows few will have weight.
+        room = max(LEAST_ROOM, len(point.x) // 4, int(np.count_nonzero(used)))
+        bar = 0.0 if room >= len(slopes) else min(0.0, float(np.partition(slopes, room)[room]))
+        wanted = used | (slopes < min(STEEP * least, bar))
         count, held = np.count_nonzero(wanted), np.count_nonzero(wanted[chosen])
         if held < count or len(chosen) > 1.5 * count + 8:
-            wanted = used | (slopes < 0)
+            wanted = used | (slopes < bar)
             if not self.direct and np.count_nonzero(wanted) > WHOLE * len(wanted):
                 wanted[:] = True
             if np.count_nonzero(wanted) != len(chosen) or not wanted[chosen].all():
@@ -254,6 +258,6 @@ def fit_newton(
     point, gap, proven = closed(problem, point, level, newton.direct)
     if gap <= level:
         status = Status.CONVERGED
-    elif status is Status.STALLED and gap <= ROUNDING * (abs(point.value) + abs(reference)):
+    elif status is Status.STALLED and gap <= ROUNDING * (abs(point.value) + abs(reference)) < inf:
         status = Status.STATIONARY
     return point, gap, proven, status, iteration

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.algorithms import FCMP
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.batches import run
 from conepursuit.domains import Cone
@@ -74,7 +74,7 @@ def nnfit(
             "Use Poisson(counts), say."
         )
     atoms = A if isinstance(A, Dictionary) else Dictionary(A)
-    cone = Cone(atoms, penalty=penalty)
+    cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
     rows = tuple(objective.shape)
     many = isinstance(objective, EntrywiseLoss) and len(rows) == 2

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones
+from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import UnitVectors
 from conepursuit.domains import Domain, describe
 from conepursuit.iterate import Iterate
@@ -66,7 +67,8 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
 
     For an f that is infinite at the origin. The first atom is the oracle's answer just below the
     best multiple of the array of ones; while f is still infinite, the atom joins that the gradient
-    asks for a little inside the domain, where entries that are not reached are the steepest.
+    asks for a little inside the domain, where entries that are not reached are the steepest. If
+    that does not lead there, all atoms of a finite set are tried together, and one by one.
     """
     inside = ones(objective.shape, objective.origin())
     level = _ray_minimum(objective, inside, 0.0)
@@ -83,18 +85,40 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
             wanted = wanted * (x <= 0)  # what is not reached yet
         atom = domain.atoms.lmo(wanted)
         if atom.keys[0] in atoms.keys or not float(atom.norms()[0]) > 0:
-            raise ValueError(
-                f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
-                "entry of the data is positive where all atoms are zero. Mask such entries, add an "
-                "atom that reaches them, or give start=."
-            )
+            return _some_multiple(objective, domain)
         atoms = atoms.join(atom)
-        weights = 1.0 / atoms.norms()
-        x = atoms.combine(weights)
-        best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
+        best = _multiple(objective, domain, atoms)
         if best is not None:
-            return Iterate(best * x, atoms, best * weights)
-        margin = 1e-6 * level
+            return best
+        x, margin = atoms.combine(1.0 / atoms.norms()), 1e-6 * level
+
+
+def _multiple(objective: Objective, domain: Domain, atoms: Atoms) -> Iterate | None:
+    """Return the best multiple of the sum of atoms at unit length, None if f is infinite there."""
+    weights = 1.0 / atoms.norms()
+    x = atoms.combine(weights)
+    best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
+    return None if best is None else Iterate(best * x, atoms, best * weights)
+
+
+def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
+    """Return the best multiple of the sum of all atoms of a finite set, or of one of them."""
+    everything = domain.atoms.empty()
+    for key in range(getattr(domain.atoms, "n_atoms", 0)):
+        atom = domain.atoms.atom(key)
+        if atom is not None and float(atom.norms()[0]) > 0:
+            everything = everything.join(atom)
+    if len(everything):
+        candidates = (everything, *(everything[[j]] for j in range(len(everything))))
+        for atoms in candidates:
+            best = _multiple(objective, domain, atoms)
+            if best is not None:
+                return best
+    raise ValueError(
+        f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
+        "entry of the data is positive where all atoms are zero. Mask such entries, add an "
+        "atom that reaches them, or give start=."
+    )
 
 
 def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:

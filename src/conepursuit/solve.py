@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.algorithms import Algorithm
-from conepursuit.arrays import is_finite, zeros
+from conepursuit.arrays import EPS, is_finite, zeros
 from conepursuit.certificates import certifier
 from conepursuit.domains import Domain
 from conepursuit.iterate import Iterate, Local
@@ -19,7 +19,6 @@ from conepursuit.results import Result, State, Status, Trace, audited
 Callback: TypeAlias = Callable[[State], bool | None]
 """Called with every state; True stops the run. A method `close` is called when the run ends."""
 
-EPS = 2.0**-52
 
 RISE = 1e-9
 """Share of f and of its decrease by which f may seem to rise through rounding."""
@@ -244,6 +243,11 @@ class _Watch:
         elapsed = perf_counter() - self.began
         if self.last is None and self.trace.start == "origin" and len(state.iterate.weights):
             keys = state.iterate.atoms.keys
+            if len(keys) > (self.limits.max_atoms or inf):
+                raise ValueError(
+                    f"f is finite from {len(keys)} atoms on, as far as can be seen, but max_atoms "
+                    f"is {self.limits.max_atoms}. Raise it, or give start=."
+                )
             which = f"atom {keys[0]!r}" if len(keys) == 1 else f"the sum of {len(keys)} atoms"
             self.trace.start = f"multiple of {which}"
         self.last = state

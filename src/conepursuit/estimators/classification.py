@@ -124,7 +124,7 @@ class ConicClassifier(LinearClassifier):
         The classes.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         The coefficients, none negative.
-    intercept_, gap_, support_, path_, status_, n_iter_
+    intercept_, gap_, proven_, support_, path_, status_, n_iter_
         As for `ConicRegressor`, one for each row of coef_.
 
     Examples

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from conepursuit.arrays import Array
-from conepursuit.estimators.linear import Settings, fit_linear
+from conepursuit.estimators.linear import Settings, fit_linear, warn_unless_converged
 from conepursuit.objectives import LeastSquares
 
 
@@ -82,12 +82,18 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         # The loss is a sum, that of `fit_linear` a mean over the features.
         settings = Settings.of(self, alpha=self.alpha / X.shape[1])
         fits = fit_linear(np.ascontiguousarray(self.components_.T), LeastSquares(X.T), settings)
+        warn_unless_converged(type(self).__name__, fits)
         return np.stack([fit.coef for fit in fits])
 
     def inverse_transform(self, X: Any) -> Array:
         """Return the samples that codes stand for."""
         check_is_fitted(self)
         codes: Array = check_array(X, dtype=np.float64)
+        if codes.shape[1] != len(self.components_):
+            raise ValueError(
+                f"codes must have {len(self.components_)} entries, one for each atom; got "
+                f"{codes.shape[1]}."
+            )
         return codes @ self.components_
 
     @property

@@ -10,23 +10,25 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import check_cv
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_integer, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.estimators.linear import (
     ConicPath,
     LinearFit,
     Settings,
     fit_linear,
-    is_integer,
     loss_of,
+    prepared,
     single_fit,
     total_weight,
     warn_unless_converged,
+    with_intercept,
 )
 from conepursuit.estimators.regression import LinearRegressor, checked, keep
 from conepursuit.nnfit import nnfit
-from conepursuit.objectives import EntrywiseLoss, FreeIntercept, Objective
+from conepursuit.objectives import EntrywiseLoss
 from conepursuit.penalties import descending, largest_penalty, penalty_grid
+from conepursuit.results import Status
 
 
 class ConicRegressorCV(LinearRegressor):
@@ -47,7 +49,7 @@ class ConicRegressorCV(LinearRegressor):
     eps : float
         The last penalty as a share of the first, if they are not given.
     max_atoms : int, optional
-        The most atoms to choose, min(n_features, 100) by default.
+        The most atoms to choose, min(n_features, 100) by default; not used to choose alpha.
     cv : int, cross-validation generator or iterable, optional
         How to make the folds, five of them by default.
     fit_intercept, delta, max_iter, tol
@@ -63,7 +65,7 @@ class ConicRegressorCV(LinearRegressor):
         The penalties, or the numbers of atoms, chosen from.
     fold_losses_ : array of shape (n_points, n_folds)
         The mean loss of each fold, with the fit to the others.
-    coef_, intercept_, gap_, support_, path_, status_, n_iter_
+    coef_, intercept_, gap_, proven_, support_, path_, status_, n_iter_
         As for `ConicRegressor`; the path is that of all data.
 
     Examples
@@ -117,6 +119,10 @@ class ConicRegressorCV(LinearRegressor):
         """
         if self.choose not in ("alpha", "max_atoms"):
             raise ValueError(f'choose must be "alpha" or "max_atoms"; got {self.choose!r}.')
+        if not (is_number(self.eps) and 0 < self.eps < 1):
+            raise ValueError(f"eps must lie between 0 and 1; got {self.eps!r}.")
+        if is_integer(self.alphas) and self.alphas < 1:
+            raise ValueError(f"alphas must be penalties, or how many; got {self.alphas!r}.")
         settings = Settings.of(self, max_atoms=self.max_atoms)
         X, y, weights = checked(self, X, y, sample_weight, multi_output=False)
         X = X if isinstance(X, np.ndarray) else sparse.csr_array(X)
@@ -142,7 +148,7 @@ class ConicRegressorCV(LinearRegressor):
             return np.arange(1, min(most, X.shape[1]) + 1)
         if not is_integer(self.alphas):
             return descending(self.alphas)
-        objective = FreeIntercept(loss) if self.fit_intercept else loss
+        X, objective, _ = prepared(X, loss, self.fit_intercept)
         largest = largest_penalty(objective, Dictionary(X)) / total_weight(loss)
         return penalty_grid(largest, self.alphas, self.eps)
 
@@ -152,6 +158,10 @@ class ConicRegressorCV(LinearRegressor):
     ) -> Vector:  # fmt: skip
         """Return the mean losses of one fold along the path of the others."""
         parts = [None if weights is None else weights[part] for part in (train, test)]
+        if weights is not None and not (weights[train].any() and weights[test].any()):
+            raise ValueError(
+                "a fold has no row of positive weight. Give cv= that shuffles the rows."
+            )
         seen = loss_of(self.loss, y[train], parts[0], self.delta)
         held_out = loss_of(self.loss, y[test], parts[1], self.delta)
         fits = self._path(X[train], seen, settings)
@@ -168,7 +178,7 @@ class ConicRegressorCV(LinearRegressor):
 
     def _over_penalties(self, X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFit]:
         """Return the fits for all penalties, each started from the one before."""
-        objective: Objective = FreeIntercept(loss) if self.fit_intercept else loss
+        X, objective, means = prepared(X, loss, self.fit_intercept)
         atoms, total, start, fits = Dictionary(X), total_weight(loss), None, []
         for alpha in self.grid_:
             found = nnfit(
@@ -177,28 +187,25 @@ class ConicRegressorCV(LinearRegressor):
             )  # fmt: skip
             start, value, gap = found.x, found.value / total, found.gap / total
             fit = single_fit(found.x, value, gap, found.status, found.n_iter)
-            fits.append(self._with_intercept(objective, X, fit))
+            fits.append(with_intercept(fit, objective, X, means))
         return fits
 
     def _by_atoms(self, X: Any, loss: EntrywiseLoss, fit: LinearFit) -> list[LinearFit]:
         """Return, for each number of atoms, the best fit that the path of one fit has with it."""
-        objective: Objective = FreeIntercept(loss) if self.fit_intercept else loss
+        X, objective, means = prepared(X, loss, self.fit_intercept)
         path, fits = fit.path, []
         for most in self.grid_:
             places = np.flatnonzero(path.n_atoms <= most)
+            if not len(places):  # counts may need more than one atom to have a finite loss
+                places = np.flatnonzero(path.n_atoms == path.n_atoms.min())
             best = places[np.argmin(path.values[places])]
             coef = path.coefs[[best]].toarray()[0]
-            part = single_fit(coef, path.values[best], path.gaps[best], fit.status, fit.n_iter)
-            fits.append(self._with_intercept(objective, X, part))
+            ended = fit.status if best == len(path) - 1 else Status.MAX_ATOMS
+            part = single_fit(coef, path.values[best], path.gaps[best], ended, fit.n_iter)
+            fits.append(with_intercept(part, objective, X, means))
             if most >= path.n_atoms.max():
                 break
         return fits
-
-    @staticmethod
-    def _with_intercept(objective: Objective, X: Any, fit: LinearFit) -> LinearFit:
-        if not isinstance(objective, FreeIntercept):
-            return fit
-        return replace(fit, intercept=objective.intercept(X @ fit.coef))
 
     def _joined(self, fits: Sequence[LinearFit]) -> ConicPath:
         """Return the fits along the grid as one path."""

@@ -35,6 +35,8 @@ def of_target(estimator: Any, name: str, target: int) -> Any:
     if not hasattr(estimator, name):
         raise ValueError(f"{type(estimator).__name__} has no {name} to draw.")
     many = np.ndim(estimator.coef_) == 2
+    if many and not 0 <= target < len(estimator.coef_):
+        raise ValueError(f"target must lie between 0 and {len(estimator.coef_) - 1}; got {target}.")
     return getattr(estimator, name)[target] if many else getattr(estimator, name)
 
 
@@ -85,7 +87,7 @@ class CoefficientPathDisplay:
                 zorder=2 if named else 1, marker="o" if len(coefs) < 3 else None, markersize=4,
             )  # fmt: skip
         if alphas is not None:
-            ax.set_xscale("log")
+            ax.set_xscale("log" if alphas[-1] > 0 else "linear")
             ax.invert_xaxis()
         ax.set(xlabel=along, ylabel="coefficient")
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
@@ -190,7 +192,7 @@ class PathChoiceDisplay:
         ax.plot(self.grid, mean, label=f"mean of {n_folds} folds, with its standard error")
         ax.axvline(self.chosen, color="0.3", linestyle="--", label=f"chosen: {self.chosen:.3g}")
         if self.name == "alpha":
-            ax.set_xscale("log")
+            ax.set_xscale("log" if self.grid[-1] > 0 else "linear")
             ax.invert_xaxis()
         ax.set(xlabel=self.name, ylabel="held-out loss")
         ax.legend(frameon=False)

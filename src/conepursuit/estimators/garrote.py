@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.utils.validation import has_fit_parameter
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.domains import Cone
 from conepursuit.estimators.classification import LinearClassifier
@@ -26,13 +27,14 @@ from conepursuit.estimators.linear import (
     LinearFit,
     Settings,
     fit_linear,
-    is_number,
+    prepared,
     single_fit,
     total_weight,
     warn_unless_converged,
+    with_intercept,
 )
 from conepursuit.estimators.regression import LinearRegressor, checked, keep
-from conepursuit.objectives import EntrywiseLoss, FreeIntercept, LeastSquares, Logistic
+from conepursuit.objectives import EntrywiseLoss, LeastSquares, Logistic
 from conepursuit.points import as_iterate
 from conepursuit.results import Status, audited
 
@@ -63,7 +65,7 @@ class Garrote:
                     f'max_atoms={self.max_atoms!r}. Use algorithm="fcmp".'
                 )
             return Settings.of(self, algorithm="fcmp")
-        if self.algorithm not in ALGORITHMS:
+        if not isinstance(self.algorithm, str) or self.algorithm not in ALGORITHMS:
             known = ", ".join(repr(name) for name in [*ALGORITHMS, COORDINATE_DESCENT])
             raise ValueError(f"algorithm must be one of {known}; got {self.algorithm!r}.")
         return Settings.of(self)
@@ -80,7 +82,8 @@ class Garrote:
                     f"got {self.initial!r}."
                 )
             return named[self.initial]
-        if is_classifier(self.initial) != is_classifier(self) or not hasattr(self.initial, "fit"):
+        usable = hasattr(self.initial, "fit") and not isinstance(self.initial, type)
+        if not usable or is_classifier(self.initial) != is_classifier(self):
             kind = "classifier" if is_classifier(self) else "regressor"
             raise ValueError(f"initial must be a linear {kind}; got {type(self.initial).__name__}.")
         return clone(self.initial)
@@ -108,21 +111,23 @@ def _by_coordinates(Z: Any, loss: EntrywiseLoss, settings: Settings) -> LinearFi
     from conepursuit.kernels.garrote import logistic_sweeps, squared_sweeps
 
     dense = Z if isinstance(Z, np.ndarray) else Z.toarray()
+    columns, objective, means = prepared(dense, loss, settings.fit_intercept)
     total, c = total_weight(loss), np.zeros(dense.shape[1])
     weights = np.ones(len(dense)) if loss.weights is None else loss.weights
     sweeps = logistic_sweeps if isinstance(loss, Logistic) else squared_sweeps
-    b, count, done = sweeps(
-        np.ascontiguousarray(dense.T), loss.y, weights, settings.alpha * total,
+    _, count, done = sweeps(
+        np.ascontiguousarray(columns.T), loss.y, weights, settings.alpha * total,
         settings.fit_intercept, c, 0.0, settings.tolerance, 100 * settings.max_iter,
     )  # fmt: skip
-    objective = FreeIntercept(loss) if settings.fit_intercept else loss
-    atoms = Dictionary(dense)
-    cone = Cone(atoms, penalty=settings.alpha * total)
+    cone = Cone(Dictionary(columns), penalty=settings.alpha * total)
     point = as_iterate(objective, cone, c)
     value, certificate = audited(objective, cone, point)
     status = Status.CONVERGED if done else Status.MAX_ITER
+    if not settings.alpha and objective.recedes(point.x):
+        status = Status.UNBOUNDED
     fit = single_fit(c, value / total, certificate.gap / total, status, count)
-    return replace(fit, intercept=float(b))
+    fit = replace(fit, proven=certificate.proven)
+    return with_intercept(fit, objective, columns, means)
 
 
 class NonnegativeGarroteRegressor(Garrote, LinearRegressor):
@@ -159,7 +164,7 @@ class NonnegativeGarroteRegressor(Garrote, LinearRegressor):
         Where coefficients differ from zero.
     initial_ : estimator
         The initial estimator, fitted.
-    intercept_, gap_, path_, status_, n_iter_
+    intercept_, gap_, proven_, path_, status_, n_iter_
         As for `ConicRegressor`.
 
     Examples
@@ -250,7 +255,7 @@ class NonnegativeGarroteClassifier(Garrote, LinearClassifier):
         The factors c.
     initial_ : estimator, or a list with one for each row of coef_
         The initial estimators, fitted.
-    support_, intercept_, gap_, path_, status_, n_iter_
+    support_, intercept_, gap_, proven_, path_, status_, n_iter_
         As for `ConicClassifier`.
     """
 
@@ -319,5 +324,11 @@ def fit_with_weights(initial: Any, X: Any, y: Array, weights: Vector | None) -> 
     """Fit the initial estimator, with weights if there are some."""
     if weights is None:
         initial.fit(X, y)
-    else:
+    elif has_fit_parameter(initial, "sample_weight"):
         initial.fit(X, y, sample_weight=weights)
+    else:
+        raise ValueError(f"the initial {type(initial).__name__} takes no sample_weight.")
+    if not hasattr(initial, "coef_"):
+        raise ValueError(
+            f"initial must be a linear estimator; {type(initial).__name__} has no coef_."
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any
 from warnings import warn
 
@@ -13,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import EPS, Array, Vector, is_integer, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.domains import Cone
 from conepursuit.nnfit import nnfit
@@ -64,7 +63,7 @@ class Settings:
         """The gap asked for: by default tight where steps are Newton's."""
         if self.tol is not None:
             return self.tol
-        return 1e-10 if self.algorithm == "fcmp" else 1e-6
+        return 1e-12 if self.algorithm == "fcmp" else 1e-6
 
     def check(self) -> None:
         """Raise a ValueError that says which parameter is wrong."""
@@ -76,21 +75,11 @@ class Settings:
             limit = getattr(self, name)
             if not ((is_integer(limit) and limit >= 1) or (limit is None and name == "max_atoms")):
                 raise ValueError(f"{name} must be a positive integer; got {limit!r}.")
-        if self.algorithm not in ALGORITHMS:
+        if not isinstance(self.algorithm, str) or self.algorithm not in ALGORITHMS:
             raise ValueError(
                 f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}; "
                 f"got {self.algorithm!r}."
             )
-
-
-def is_number(given: Any) -> bool:
-    """Return whether a parameter is a real number."""
-    return isinstance(given, Real) and not isinstance(given, bool)
-
-
-def is_integer(given: Any) -> bool:
-    """Return whether a parameter is an integer."""
-    return isinstance(given, Integral) and not isinstance(given, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +126,7 @@ class LinearFit:
     status: Status
     n_iter: int
     path: ConicPath
+    proven: bool = True
 
 
 def loss_of(name: str, y: Array, weights: Array | None, delta: float) -> EntrywiseLoss:
@@ -148,7 +138,7 @@ def loss_of(name: str, y: Array, weights: Array | None, delta: float) -> Entrywi
         "poisson": Poisson,
         "kullback_leibler": KullbackLeibler,
     }
-    if name not in losses:
+    if not isinstance(name, str) or name not in losses:
         known = ", ".join(repr(known) for known in [*losses, "huber"])
         raise ValueError(f"loss must be one of {known}; got {name!r}.")
     return losses[name](y, weights=weights)
@@ -169,7 +159,7 @@ def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFi
         return _by_nnls(X, loss, settings)
     if many and (greedy or settings.fit_intercept):
         return [fit_linear(X, loss.column(i), settings)[0] for i in range(loss.shape[1])]
-    objective: Objective = FreeIntercept(loss) if settings.fit_intercept else loss
+    X, objective, means = prepared(X, loss, settings.fit_intercept)
     total = total_weight(loss)
     if greedy:
         fit = _by_the_loop(X, objective, settings, loss.weights)
@@ -182,9 +172,42 @@ def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFi
         if many:
             return _split(found, value, gap)
         fit = single_fit(found.x, value, gap, found.status, found.n_iter)
-    if isinstance(objective, FreeIntercept):
-        fit = replace(fit, intercept=objective.intercept(X @ fit.coef))
-    return [fit]
+        fit = replace(fit, proven=bool(found.proven))
+    return [with_intercept(fit, objective, X, means)]
+
+
+def prepared(X: Any, loss: EntrywiseLoss, fit_intercept: bool) -> tuple[Any, Objective, Vector]:
+    """Return the columns of a fit, its objective, and what was taken from the columns."""
+    if not fit_intercept:
+        return X, loss, np.zeros(X.shape[1])
+    objective = FreeIntercept(loss)
+    if objective.floor > -np.inf:  # the intercept is not free to make up for means
+        return X, objective, np.zeros(X.shape[1])
+    columns, means = centred(X, loss.weights)
+    return columns, objective, means
+
+
+def centred(X: Any, weights: Vector | None) -> tuple[Any, Vector]:
+    """Return the columns of a dense X less their means, which an intercept makes up for, and these.
+
+    Far from zero a column would lose its digits to the intercept. One that is constant, up to
+    rounding, becomes zero: it would be another intercept. Sparse columns stay as they are.
+    """
+    if not isinstance(X, np.ndarray):
+        return X, np.zeros(X.shape[1])
+    means: Vector = np.average(X, axis=0, weights=weights)
+    moved = X - means
+    constant = np.abs(moved).max(axis=0) <= 8 * EPS * np.abs(X).max(axis=0)
+    moved[:, constant], means[constant] = 0.0, 0.0
+    return moved, means
+
+
+def with_intercept(fit: LinearFit, objective: Objective, X: Any, means: Vector) -> LinearFit:
+    """Return a fit to prepared columns with the intercept of the columns as they were."""
+    if not isinstance(objective, FreeIntercept):
+        return fit
+    b = objective.intercept(X @ fit.coef) - float(means @ fit.coef)
+    return replace(fit, intercept=b)
 
 
 def total_weight(loss: EntrywiseLoss) -> float:
@@ -203,7 +226,8 @@ def single_fit(coef: Vector, value: float, gap: float, status: Status, n_iter: i
 def _split(found: Any, values: Vector, gaps: Vector) -> list[LinearFit]:
     """Return the fits of many targets one by one."""
     columns = zip(found.x.T, values, gaps, found.status, found.n_iter, strict=True)
-    return [single_fit(*column) for column in columns]
+    fits = [single_fit(*column) for column in columns]
+    return [replace(fit, proven=bool(p)) for fit, p in zip(fits, found.proven, strict=True)]
 
 
 def _by_nnls(X: Array, loss: LeastSquares, settings: Settings) -> list[LinearFit]:
@@ -212,15 +236,17 @@ def _by_nnls(X: Array, loss: LeastSquares, settings: Settings) -> list[LinearFit
     weights = None if loss.weights is None else loss.weights.reshape(len(y), -1)[:, 0]
     means, level = np.zeros(n), np.zeros(y.shape[1:])
     if settings.fit_intercept:
-        means, level = (np.average(part, axis=0, weights=weights) for part in (X, y))
-        X, y = X - means, y - level
+        X, means = centred(X, weights)
+        level = np.average(y, axis=0, weights=weights)
+        y = y - level
     found = nnls(
         X, y, weights=weights, max_atoms=settings.max_atoms,
         max_iter=max(settings.max_iter, 10 * n), n_jobs=settings.n_jobs,
     )  # fmt: skip
     value, gap = 0.5 * found.rnorm**2 / total, found.gap / total
     if y.ndim == 1:
-        fits = [single_fit(found.x, value, gap, found.status, found.n_iter)]
+        fit = single_fit(found.x, value, gap, found.status, found.n_iter)
+        fits = [replace(fit, proven=bool(found.proven))]
     else:
         fits = _split(found, value, gap)
     levels = np.atleast_1d(level)
@@ -260,7 +286,8 @@ def _by_the_loop(
     visited[-1] = keys, result.weights * scale[keys], result.value / total, gap
     path = _path(visited, atoms.n_atoms)
     coef = atoms.coefficients(result) * scale
-    return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path)
+    proven = result.certificate.proven
+    return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path, proven)
 
 
 def _lengths(X: Any, weights: Vector, centred: bool) -> Vector:
@@ -290,7 +317,7 @@ def warn_unless_converged(name: str, fits: Sequence[LinearFit]) -> None:
         worst = max(wrong, key=lambda fit: fit.gap)
         warn(
             f"{name} did not converge{which}: {worst.status.value} (n_iter = {worst.n_iter}, "
-            f"gap = {worst.gap:.2g}).",
+            f"gap = {worst.gap:.2g}, {'proven' if worst.proven else 'an estimate'}).",
             ConvergenceWarning,
             stacklevel=3,
         )

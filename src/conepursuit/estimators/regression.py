@@ -68,13 +68,14 @@ class ConicRegressor(LinearRegressor):
     algorithm : {"fcmp", "pwmp", "amp", "nnmp"}
         Fully corrective, pairwise, away-steps or plain non-negative matching pursuit.
     fit_intercept : bool
-        Whether to fit a free b, which is not penalised.
+        Whether to fit a free b, which is not penalised. For counts of which some are zero it is
+        kept from being negative, as their means would be.
     delta : float
         Where the Huber loss becomes linear.
     max_iter : int
         Most iterations.
     tol : float, optional
-        The gap asked for, relative to the decrease since c = 0; by default 1e-10 for FCMP, whose
+        The gap asked for, relative to the decrease since c = 0; by default 1e-12 for FCMP, whose
         steps are Newton's, and 1e-6 for the others. Least squares without a penalty go to the
         limit of the arithmetic.
     n_jobs : int, optional
@@ -88,11 +89,14 @@ class ConicRegressor(LinearRegressor):
         b, 0 unless it is fitted.
     gap_ : float or array of shape (n_targets,)
         How far the objective may be from its least value.
+    proven_ : bool or array of shape (n_targets,)
+        Whether the gap is a proof; otherwise it is an estimate.
     support_ : array of bool, as coef_
         Where coefficients are positive.
     path_ : ConicPath, or a list with one for each target
-        The fits that the algorithm passed through, the last one the answer; with `max_atoms` one
-        for each number of atoms.
+        The fits that the algorithm passed through, the last one the answer. With `max_atoms` and
+        one target there is one for each number of atoms; where a kernel finds the answer at once
+        it is the only one.
     status_ : Status, or a list with one for each target
         Why the fit ended.
     n_iter_ : int
@@ -163,7 +167,7 @@ class ConicRegressor(LinearRegressor):
 def checked(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool
 ) -> tuple[Any, Array, Array | None]:
-    """Return the data of a regression as float64; the weights are None where all are equal."""
+    """Return the data of a regression as float64; the weights are None if none are given."""
     X, y = validate_data(
         estimator, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True,
         multi_output=multi_output,
@@ -180,11 +184,13 @@ def keep(estimator: Any, fits: list[LinearFit], *, single: bool) -> None:
     first = fits[0]
     if single:
         estimator.coef_, estimator.intercept_ = first.coef, first.intercept
-        estimator.gap_, estimator.path_, estimator.status_ = first.gap, first.path, first.status
+        estimator.gap_, estimator.proven_ = first.gap, first.proven
+        estimator.path_, estimator.status_ = first.path, first.status
     else:
         estimator.coef_ = np.stack([fit.coef for fit in fits])
         estimator.intercept_ = np.array([fit.intercept for fit in fits])
         estimator.gap_ = np.array([fit.gap for fit in fits])
+        estimator.proven_ = np.array([fit.proven for fit in fits])
         estimator.path_, estimator.status_ = [f.path for f in fits], [f.status for f in fits]
     estimator.support_ = estimator.coef_ != 0
     estimator.n_iter_ = max(1, *(fit.n_iter for fit in fits))  # scikit-learn wants at least one

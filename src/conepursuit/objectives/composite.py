@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, inner
+from conepursuit.arrays import EPS, Array, inner
 from conepursuit.linear import as_matrix, matvec, rmatvec, singular_bounds
 from conepursuit.objectives.base import Objective
 from conepursuit.objectives.entrywise import EntrywiseLoss
@@ -17,7 +17,6 @@ from conepursuit.objectives.entrywise import EntrywiseLoss
 NEWTON_STEPS = 200
 """Safeguarded Newton steps for an intercept; a bracket is halved in the worst case."""
 
-EPS = float(np.finfo(np.float64).eps)
 
 BALANCED = 1e-10
 """A dual point whose entries sum to less than this share of their absolute sum sums to zero."""
@@ -102,8 +101,8 @@ class FreeIntercept(Objective):
     -----
     With b the best intercept, g and h the slopes and curvatures at x + b: the gradient is g, which
     sums to zero; the Hessian is diag(h) - h h' / sum(h); ``f*(u)`` is that of the loss if u sums to
-    zero and infinite otherwise. A loss with a domain may have its best intercept at the end of it,
-    where one entry of x + b is zero; then b follows that entry.
+    zero and infinite otherwise. A loss of counts of which some are zero keeps b >= 0, or means
+    would become negative; where b = 0 it is as if there was none, and u may sum to more than zero.
     """
 
     def __init__(self, loss: EntrywiseLoss) -> None:
@@ -112,15 +111,26 @@ class FreeIntercept(Objective):
                 f"FreeIntercept needs a loss over entries, such as Logistic(y); got "
                 f"{type(loss).__name__}."
             )
-        self.loss, self.shape = loss, loss.shape
+        self.loss, self.shape, self.floor = loss, loss.shape, loss.least_intercept()
         self.smoothness, self.quadratic = loss.smoothness, loss.quadratic
+        self._last: tuple[Array, float] = np.empty(0), 0.0
 
     def __repr__(self) -> str:
         return f"FreeIntercept({self.loss!r})"
 
     def intercept(self, x: Array) -> float:
-        """Return the b that minimises loss(x + b)."""
-        low, high = self.loss.lowest_shift(x), inf
+        """Return the b that minimises loss(x + b); it is asked for many times at one x."""
+        known, b = self._last
+        if not np.array_equal(known, x):
+            b = self._best_intercept(x)
+            self._last = x.copy(), b
+        return b
+
+    def _best_intercept(self, x: Array) -> float:
+        """Return the root of the slope in b, by Newton's method kept inside a bracket."""
+        if self.floor > -inf and self._derivatives(x + self.floor)[0] >= 0:
+            return self.floor
+        low, high = max(self.floor, self.loss.lowest_shift(x)), inf
         b, scale = self.loss.typical_shift(x), 1.0 + float(np.abs(x).max())
         b, reach = (b if b > low else low + scale), scale
         # Of labels of one class, b has no end; a slope that is rounding of the first one is zero.
@@ -141,80 +151,69 @@ class FreeIntercept(Objective):
         return float(b)
 
     def _derivatives(self, at: Array) -> tuple[float, float]:
+        """Return those of the loss in b; outside its domain the slope is -inf."""
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes, curvatures = self.loss.slopes(at), self.loss.curvatures(at)
             total = float(self.loss.weighted(slopes).sum())
-            return (total if total == total else -inf), float(self.loss.weighted(curvatures).sum())
+            inside = total == total and self.loss.value(at) < inf
+            return (total if inside else -inf), float(self.loss.weighted(curvatures).sum())
 
-    def _pinned(self, at: Array, gradient: Array) -> int | None:
-        """Return the entry at the end of the domain that the intercept follows, if it does."""
-        total = float(gradient.sum())
-        if total <= BALANCED * float(np.abs(gradient).sum()):
-            return None
-        return int(np.where(self.loss.counted, at, inf).argmin())
+    def _centre(self, x: Array, diagonal: Array) -> tuple[Array, float]:
+        """Return the diagonal h of a Hessian and the sum of it; inf where b does not move."""
+        moves = self.intercept(x) != self.floor
+        return diagonal, (float(diagonal.sum()) or 1.0) if moves else inf
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        at = x + self.intercept(x)
-        value, gradient = self.loss.value_and_gradient(at)
-        pinned = self._pinned(at, gradient)
-        if pinned is not None:
-            gradient[pinned] -= gradient.sum()
-        return value, gradient
+        return self.loss.value_and_gradient(x + self.intercept(x))
 
     def hessian(self, x: Array) -> Callable[[Array], Array]:
-        at = x + self.intercept(x)
-        diagonal = self.loss.stiffness(at)
-        pinned = self._pinned(at, self.loss.value_and_gradient(at)[1])
-        total = float(diagonal.sum()) or 1.0
+        diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))
+        return lambda d: diagonal * (d - inner(diagonal, d) / total)
 
-        def product(d: Array) -> Array:
-            shift = inner(diagonal, d) / total if pinned is None else float(d[pinned])
-            out = diagonal * (d - shift)
-            if pinned is not None:
-                out[pinned] -= out.sum()
-            return out
-
-        return product
-
-    def model(self, x: Array, atoms: Any, others: Any) -> Array | None:
-        at = x + self.intercept(x)
-        if self._pinned(at, self.loss.value_and_gradient(at)[1]) is not None:
-            return super().model(x, atoms, others)
-        diagonal = self.loss.stiffness(at)
+    def model(self, x: Array, atoms: Any, others: Any) -> Array:
+        diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))
         means = [part.inner(diagonal) for part in (atoms, others)]
-        total = float(diagonal.sum()) or 1.0
         return atoms.weighted_gram(diagonal, others) - np.outer(means[0], means[1] / total)
 
     def curvature(self, x: Array, d: Array) -> float:
-        at = x + self.intercept(x)
-        if self._pinned(at, self.loss.value_and_gradient(at)[1]) is not None:
-            return inner(self.hessian(x)(d), d)
-        diagonal = self.loss.weighted(self.loss.curvatures(at))
-        shift = inner(diagonal, d) / (float(diagonal.sum()) or 1.0)
-        return inner(diagonal * (d - shift), d)
+        curvatures = self.loss.weighted(self.loss.curvatures(x + self.intercept(x)))
+        diagonal, total = self._centre(x, curvatures)
+        return inner(diagonal * (d - inner(diagonal, d) / total), d)
+
+    def _balanced(self, u: Array, size: float) -> bool:
+        """Return whether u sums to zero, up to the rounding of entries that add up to `size`."""
+        total = float(u.sum())
+        return total >= -BALANCED * size and (total <= BALANCED * size or self.floor > -inf)
 
     def conjugate(self, u: Array) -> float:
-        unbalanced = abs(float(u.sum())) > BALANCED * float(np.abs(u).sum())
-        return inf if unbalanced else self.loss.conjugate(u)
+        return self.loss.conjugate(u) if self._balanced(u, float(np.abs(u).sum())) else inf
 
     def duality_gap(
         self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
     ) -> float | None:
-        total = 0.0 if tilt is None else abs(float((gradient + tilt).sum()))
-        if total > BALANCED * float(np.abs(gradient).sum()):
+        u = gradient if tilt is None else gradient + tilt
+        if not self._balanced(u, float(np.abs(gradient).sum())):
             return None
-        return self.loss.duality_gap(x + self.intercept(x), value, gradient, tilt, largest)
+        b, total = self.intercept(x), float(u.sum())
+        gap = self.loss.duality_gap(x + b, value, gradient, tilt, largest)
+        if gap is None or (self.floor > -inf and total >= 0):
+            return gap
+        # What is left of the sum costs its product with the way to the best intercept, which is
+        # about as long as b and x.
+        return gap + abs(total) * (abs(b) + float(np.abs(x).max()))
 
     def admissible(self, u: Array, level: float) -> Array:
         v = self.loss.admissible(u, level)
-        size = np.abs(v)
-        return v - size * (float(v.sum()) / (float(size.sum()) or 1.0))
+        size, total = np.abs(v), float(v.sum())
+        if self.floor > -inf and total > 0:
+            return v
+        return v - size * (total / (float(size.sum()) or 1.0))
 
     def rounding(self, x: Array) -> float:
         at = x + self.intercept(x)
         slope, curvature = self._derivatives(at)
         # What a better intercept would gain; of labels of one class there is always a better one.
-        ends = self.loss.lowest_shift(x) > -inf
+        ends = self.floor > -inf or self.loss.lowest_shift(x) > -inf
         missed = 0.0 if ends or not 0 < curvature < inf else 2.0 * slope * slope / curvature
         return self.loss.rounding(at) + missed
 

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import kl_div, xlogy
 
-from conepursuit.arrays import Array
+from conepursuit.arrays import EPS, Array, is_number
 from conepursuit.objectives.entrywise import EntrywiseLoss
-
-EPS = float(np.finfo(np.float64).eps)
 
 ROOT_STEPS = 100
 """Newton steps for the roots behind a conjugate; they converge monotonically."""
@@ -47,8 +45,8 @@ class KullbackLeibler(EntrywiseLoss):
     ) -> None:
         super().__init__(y, weights=weights, mask=mask)
         _check_counts(self)
-        if not 0 <= shift < inf:
-            raise ValueError(f"shift must be finite and not negative; got {shift}.")
+        if not (is_number(shift) and 0 <= shift < inf):
+            raise ValueError(f"shift must be finite and not negative; got {shift!r}.")
         self.shift, self._shifted = float(shift), self.y + shift
         if shift > 0:
             self.smoothness = float(self.weighted(self._shifted).max()) / shift**2
@@ -57,7 +55,7 @@ class KullbackLeibler(EntrywiseLoss):
         return {"shift": self.shift}
 
     def losses(self, x: Array) -> Array:
-        return kl_div(self._shifted, x + self.shift)
+        return kl_div(self._shifted, without_rounding(x + self.shift))
 
     def rounding(self, x: Array) -> float:
         # Terms of the size of y and x cancel where they agree.
@@ -85,6 +83,9 @@ class KullbackLeibler(EntrywiseLoss):
     def largest_multiple(self, v: Array) -> float:
         most = float(v.max())
         return 1.0 / most if most > 0 else inf
+
+    def least_intercept(self) -> float:
+        return least_intercept(self)
 
     def lowest_shift(self, x: Array) -> float:
         return -float((x + self.shift)[self.counted].min())
@@ -145,9 +146,9 @@ class BetaDivergence(EntrywiseLoss):
     """
 
     def __init__(self, y: Any, beta: float, *, weights: Any = None, mask: Any = None) -> None:
-        if not 1 <= beta <= 2:
+        if not (is_number(beta) and 1 <= beta <= 2):
             raise ValueError(
-                f"beta must lie between 1 and 2, where the divergence is convex in x; got {beta}."
+                f"beta must lie between 1 and 2, where the divergence is convex in x; got {beta!r}."
             )
         super().__init__(y, weights=weights, mask=mask)
         _check_counts(self)
@@ -160,7 +161,7 @@ class BetaDivergence(EntrywiseLoss):
         return {"beta": self.beta}
 
     def losses(self, x: Array) -> Array:
-        b, y = self.beta, self.y
+        b, y, x = self.beta, self.y, without_rounding(x)
         if b == 1:
             return kl_div(y, x)
         inside = np.maximum(x, 0.0)
@@ -195,6 +196,9 @@ class BetaDivergence(EntrywiseLoss):
     def largest_multiple(self, v: Array) -> float:
         most = float(v.max())
         return 1.0 / most if self.beta == 1 and most > 0 else inf
+
+    def least_intercept(self) -> float:
+        return least_intercept(self)
 
     def lowest_shift(self, x: Array) -> float:
         return -float(x[self.counted].min())
@@ -231,3 +235,16 @@ def _check_counts(loss: EntrywiseLoss) -> None:
             f"{type(loss).__name__} needs data that are not negative; the least is "
             f"{loss.y.min():.6g}. Clip it, or mask those entries."
         )
+
+
+def without_rounding(x: Array) -> Array:
+    """Return x with 0 where it is negative by no more than rounding, at the end of the domain."""
+    least = float(x.min())
+    if least >= 0:
+        return x
+    return np.where((x < 0) & (x >= -64 * EPS * np.abs(x).max()), 0.0, x)
+
+
+def least_intercept(loss: EntrywiseLoss) -> float:
+    """Return 0 where some counts are zero, whose means an intercept could make negative."""
+    return 0.0 if (loss.y[loss.counted] == 0).any() else -inf

@@ -70,6 +70,10 @@ class EntrywiseLoss(Objective):
         """Return some x at which the losses are finite, to make the conjugate from excesses."""
         return self.y
 
+    def least_intercept(self) -> float:
+        """Return the least intercept that is allowed whatever x is."""
+        return -inf
+
     def lowest_shift(self, x: Array) -> float:
         """Return the b below which x + b leaves the domain."""
         return -inf
@@ -134,13 +138,14 @@ class EntrywiseLoss(Objective):
         if v is None:
             return None
         qx, most = inner(q, x), min(largest, self.largest_multiple(v))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shares = np.where(v == 0, 0.0, v * v / self.curvatures(x))
         square = self._sum(shares)
         trials = {min(1.0, most)}
         if 0 < square < inf:
             trials.add(min(max(1.0 - qx / square, 0.0), most))
-        gap = min(s * qx + self._sum(self.excesses(x, s * v)) for s in trials)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            gap = min(s * qx + self._sum(self.excesses(x, s * v)) for s in trials)
         return gap if gap < inf else None
 
     def largest_multiple(self, v: Array) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, kl_div
 
-from conepursuit.arrays import Array, as_real_array
+from conepursuit.arrays import Array, as_real_array, is_number
 from conepursuit.objectives.entrywise import EntrywiseLoss
 
 BEYOND = 0.01
@@ -116,8 +116,8 @@ class Huber(EntrywiseLoss):
     def __init__(
         self, y: Any, delta: float = 1.0, *, weights: Any = None, mask: Any = None
     ) -> None:
-        if not 0 < delta < inf:
-            raise ValueError(f"delta must be positive and finite; got {delta}.")
+        if not (is_number(delta) and 0 < delta < inf):
+            raise ValueError(f"delta must be positive and finite; got {delta!r}.")
         super().__init__(y, weights=weights, mask=mask)
         self.delta, self.smoothness = float(delta), self.largest_weight
 
