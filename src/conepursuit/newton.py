@@ -255,9 +255,22 @@ def fit_newton(
         if promise == 0:
             status = Status.STALLED
             break
+    point = inside(problem, point, first)
     point, gap, proven = closed(problem, point, level, newton.direct)
     if gap <= level:
         status = Status.CONVERGED
     elif status is Status.STALLED and gap <= ROUNDING * (abs(point.value) + abs(reference)) < inf:
         status = Status.STATIONARY
     return point, gap, proven, status, iteration
+
+
+def inside(problem: Problem, point: Point, first: Point) -> Point:
+    """Return a point computed afresh; at the end of the domain of f, so little towards the first.
+
+    Where x has drifted, the weights may lead out of the domain by rounding.
+    """
+    afresh, share = problem.at(point.weights), EPS
+    while not isfinite(afresh.value):
+        afresh = problem.at((1.0 - share) * point.weights + share * first.weights)
+        share = min(10.0 * share, 1.0)
+    return afresh

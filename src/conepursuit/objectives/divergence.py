@@ -242,7 +242,7 @@ def without_rounding(x: Array) -> Array:
     least = float(x.min())
     if least >= 0:
         return x
-    return np.where((x < 0) & (x >= -64 * EPS * np.abs(x).max()), 0.0, x)
+    return np.where((x < 0) & (x >= -8 * EPS * np.abs(x).max()), 0.0, x)
 
 
 def least_intercept(loss: EntrywiseLoss) -> float:
