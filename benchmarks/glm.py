@@ -1,12 +1,12 @@
 """Non-negative logistic and Poisson regression against their peers, to a verified suboptimality.
 
 Logistic: (f(x) - f*) / (f(0) - f*), from the weights that a solver returned and a fit to 1e-14 for
-f*. Every solver runs with the loosest of its settings that reaches the level; one thread, CPU clock,
-contestants in turns, "minimum / median". Poisson: all tumours of PCAWG on the COSMIC signatures,
-wall clock on two threads, with the largest proven gap; the peers are loops over some of the tumours,
+f*. Every solver runs with the loosest of its settings that reaches the level; one thread, CPU
+clock, contestants in turns, "minimum / median". Poisson: all tumours of PCAWG on the COSMIC
+signatures, wall clock, with the largest proven gap; the peers are loops over some of the tumours,
 extrapolated.
 
-Run it with ``CONEPURSUIT_DATA=... make bench-glm``; it takes about five minutes.
+Run it with ``CONEPURSUIT_DATA=... make bench-glm``; it takes about eight minutes.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def show(title, headings, rows):
     table = Table(*headings, title=title)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(width=130).print(table)
 
 
 def main():

@@ -12,10 +12,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 from conepursuit.arrays import EPS, Array, Vector, norm
 from conepursuit.certificates import least_tilt
 from conepursuit.fitting import Point, Problem
-from conepursuit.linear import matvec, rmatvec
+from conepursuit.linear import rmatvec
 
 LEVELLINGS = 3
 """How often atoms may join that a dual point has made descend."""
+
+FEW = 256
+"""So many atoms may be made level even if there are fewer rows."""
 
 SMALL = 32
 """Up to so many atoms a linear system is solved on its matrix."""
@@ -105,7 +108,8 @@ def _levelled(
         if known:
             involved = involved | (scores < 0)
         count = np.count_nonzero(involved)
-        if not 0 < count <= len(point.x):  # more atoms than rows cannot all be made level
+        # Many more atoms than rows are not made level, and the attempt would take long.
+        if not 0 < count <= max(len(point.x), FEW):
             break
         if np.count_nonzero(involved[problem.chosen]) < count or len(problem.chosen) > 1.5 * count:
             problem.choose(involved)
@@ -134,16 +138,16 @@ def _solve(
     They are right up to `error`; S is the scale of the chosen atoms A, and H has no entries where
     all is settled, or, where its matrix is made, entries that hardly matter.
     """
-    columns, k = problem.columns, len(right)
+    k = len(right)
     hessian, partly = problem.objective.hessian(x), bool(settled.any())
     assert hessian is not None
 
     def turn(z: Vector) -> Array:
-        d = matvec(columns, scale * z)
+        d = problem.combine(scale * z)
         return np.where(settled, 0.0, hessian(np.where(settled, 0.0, d))) if partly else hessian(d)
 
     if not direct and k > SMALL:
-        z = conjugate_gradients(lambda z: scale * rmatvec(columns, turn(z)), right, error, k)
+        z = conjugate_gradients(lambda z: scale * problem.slopes(turn(z)), right, error, k)
     else:
         z, used = np.zeros(k), np.flatnonzero(scale)
         system = scale[used, None] * problem.hessian(x)[np.ix_(used, used)] * scale[used]

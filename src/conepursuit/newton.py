@@ -18,7 +18,6 @@ from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.closing import closed
 from conepursuit.fitting import Point, Problem
 from conepursuit.iterate import Direction
-from conepursuit.linear import matvec, rmatvec
 from conepursuit.objectives.base import Objective
 from conepursuit.refit import Factor, nonnegative
 from conepursuit.results import Status
@@ -45,6 +44,9 @@ share of the whole decrease."""
 
 LEAST_ROOM = 32
 """So many atoms, or a quarter of the rows, or as many as have weight may come in at once."""
+
+OFFERED = 0.1
+"""A step that promises less than this share of what one atom offers is not made."""
 
 WHOLE = 0.6
 """If more than this share of the columns is wanted, all are taken as they are, without a copy."""
@@ -102,7 +104,7 @@ class Newton:
         falling = change < 0
         most = float((weights[falling] / -change[falling]).min(initial=inf))
         d = Direction("refit", slope, max(most, 1.0), charge=problem.penalty * float(change.sum()))
-        vector = matvec(problem.columns, change)
+        vector = problem.combine(change)
         step, value, gradient = damped(problem.objective, point.x, point.value, vector, d)
         if step == 0:
             return point, 0.0
@@ -125,7 +127,7 @@ class Newton:
             scores = problem.scores(gradient)
         else:
             scores = point.scores.copy()
-            scores[chosen] = rmatvec(problem.columns, gradient) + problem.penalty
+            scores[chosen] = problem.slopes(gradient) + problem.penalty
         if not self.direct:
             move, turn = np.zeros_like(weights), np.zeros_like(weights)
             move[chosen] = (weights - point.weights)[chosen] * problem.norms[chosen]
@@ -173,7 +175,7 @@ class Newton:
         """Return a change of weights along the projected quasi-Newton direction.
 
         In units in which all atoms have length one it is -B g on the free weights, and weights
-        that would become negative are zero.
+        that would become negative are zero. No change says that the Hessian is needed.
         """
         problem, chosen = self.problem, self.problem.chosen
         scale, w = problem.scale[chosen], weights * problem.norms[chosen]
@@ -184,9 +186,16 @@ class Newton:
             self.moves[:, chosen[free]], self.turns[:, chosen[free]], g[free]
         )
         if not len(self.moves):
-            curvature = problem.objective.curvature(x, matvec(problem.columns, d * scale))
+            curvature = problem.objective.curvature(x, problem.combine(d * scale))
             d *= float(d @ d) / curvature if curvature and isfinite(curvature) else 0.0
-        return (np.maximum(w + d, 0.0) - w) * scale
+        change = np.maximum(w + d, 0.0) - w
+        if len(self.moves) and len(free):
+            # Projected, the direction may have lost what the steepest atom alone has to offer.
+            move, turn = self.moves[-1], self.turns[-1]
+            offer = float(move @ turn) * min(0.0, float(g[free].min())) ** 2
+            if -float(g @ change) * float(turn @ turn) < OFFERED * offer:
+                change[:] = 0.0
+        return change * scale
 
 
 def inverse_product(moves: Array, turns: Array, d: Vector) -> Vector:
