@@ -89,10 +89,15 @@ class CoefficientPathDisplay:
         if alphas is not None:
             ax.set_xscale("log" if alphas[-1] > 0 else "linear")
             ax.invert_xaxis()
+        else:
+            ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel=along, ylabel="coefficient")
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
         if len(order):
-            ax.legend(title="feature", frameon=False, fontsize="small")
+            ax.legend(
+                title="feature", frameon=False, fontsize="small", loc="center left",
+                bbox_to_anchor=(1.0, 0.5),
+            )  # fmt: skip
         return self
 
 
@@ -194,6 +199,8 @@ class PathChoiceDisplay:
         if self.name == "alpha":
             ax.set_xscale("log" if self.grid[-1] > 0 else "linear")
             ax.invert_xaxis()
+        else:
+            ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel=self.name, ylabel="held-out loss")
         ax.legend(frameon=False)
         return self
