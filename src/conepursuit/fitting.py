@@ -109,26 +109,27 @@ class Problem:
 
     def combine(self, change: Vector) -> Array:
         """Return the sum of the chosen columns with these weights, to the precision they have."""
-        if not self._brief:
+        if not self.brief:
             return matvec(self.columns, change)
         x: Array = (self.columns @ change.astype(np.float32)).astype(np.float64)
         return x
 
     def slopes(self, gradient: Array) -> Vector:
         """Return the inner products of the chosen columns, to the precision they have."""
-        if not self._brief:
+        if not self.brief:
             return rmatvec(self.columns, gradient)
         products: Vector = (gradient.astype(np.float32) @ self.columns).astype(np.float64)
         return products
 
     @property
-    def _brief(self) -> bool:
+    def brief(self) -> bool:
+        """Whether the chosen columns are in float32."""
         return isinstance(self.columns, np.ndarray) and self.columns.dtype == np.float32
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian of the loss on the chosen atoms."""
         k = len(self.chosen)
-        if self._brief:
+        if self.brief:
             self.columns = self._gathered.take(self.chosen, inf)
         atoms = Columns((len(x),), tuple(range(k)), Table.of(self.columns.T), np.arange(k))
         hessian = self.objective.model(x, atoms, atoms)
@@ -165,8 +166,10 @@ class Gathered:
         matrix, (m, n), k = self.matrix, self.matrix.shape, len(chosen)
         if sparse.issparse(matrix):
             return matrix[:, chosen]
-        if k == n or matrix.dtype != np.float64:
+        if matrix.dtype != np.float64:
             return matrix[:, chosen].astype(np.float64, copy=False) if k < n else matrix
+        if k == n:
+            return matrix.astype(np.float32) if m * n >= brief else matrix
         if not len(self._memory):
             self._memory = np.empty(m * n)  # what is not used of it costs nothing
         memory = self._memory.view(np.float32) if m * k >= brief else self._memory

@@ -122,7 +122,8 @@ class Newton:
         after = before + change
         after[after <= 8 * EPS * before] = 0.0  # what rounding left of weights that are zero
         weights[chosen] = after
-        fresh = self.direct or (len(self.promises) + 1) % FRESH == 0 or len(chosen) == len(weights)
+        whole = len(chosen) == len(weights) and not problem.brief
+        fresh = self.direct or (len(self.promises) + 1) % FRESH == 0 or whole
         if fresh:
             scores = problem.scores(gradient)
         else:
