@@ -27,6 +27,7 @@ from conepursuit import (
     certify,
     minimize,
 )
+from conepursuit.certificates import least_tilt
 from problems import random_problem
 
 
@@ -232,3 +233,15 @@ def test_the_estimate_stops_a_run_that_has_converged():
     # On the way there is no positive functional; the atoms that are left with weight make one.
     assert result.certificate.proven
     assert missing <= result.certificate.gap + 1e-15 * (y @ y)
+
+
+def test_the_least_tilt_makes_no_atom_descend():
+    for scores, products, least in (
+        ([1.0, 2.0], [1.0, -1.0], 0.0),
+        ([-1.0, 2.0], [2.0, 1.0], 0.5),
+        ([-1.0, 2.0], [1.0, -1.0], 1.0),
+        ([-1.0, 0.5], [1.0, -1.0], np.inf),  # what one atom needs, the other cannot bear
+        ([-1.0, 2.0], [0.0, 1.0], np.inf),
+        ([-1.0, 2.0], [-1.0, 1.0], np.inf),
+    ):
+        assert least_tilt(np.array(scores), np.array(products)) == least

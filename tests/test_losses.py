@@ -135,6 +135,25 @@ def test_a_free_intercept_is_the_least_over_all(name):
         assert profile.value(x + 3.0) == pytest.approx(profile.value(x), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["squared", "logistic", "kl", "poisson", "beta 1.2", "beta 1.7"])
+@pytest.mark.parametrize("free", [False, True], ids=["plain", "intercept"])
+def test_hessians_are_the_derivatives_of_gradients(name, free):
+    rng = np.random.default_rng(4)
+    loss = MAKERS[name](data_of(name) + (name not in ("squared", "logistic")), weights=WEIGHTS)
+    loss = FreeIntercept(loss) if free else loss
+    x, D = rng.gamma(2.0, 1.0, 6) + 0.2, rng.random((6, 3))
+    hessian, step = loss.hessian(x), 1e-6
+    for d in D.T:
+        up, down = (loss.value_and_gradient(x + s * d)[1] for s in (step, -step))
+        np.testing.assert_allclose(hessian(d), (up - down) / (2 * step), rtol=1e-4, atol=1e-7)
+    atoms = Dictionary(D)
+    batch = atoms.empty()
+    for j in range(3):
+        batch = batch.join(atoms.atom(j))
+    expected = D.T @ np.stack([hessian(d) for d in D.T], axis=1)
+    np.testing.assert_allclose(loss.model(x, batch, batch), expected, rtol=1e-10, atol=1e-12)
+
+
 def test_an_intercept_of_zero_counts_is_not_negative():
     loss = FreeIntercept(Poisson([0.0, 0.0, 0.0, 1.0]))
     x = np.array([1.0, 2.0, 3.0, 40.0])

@@ -69,13 +69,7 @@ class NNLSResult(tuple[Any, Any]):
         return support_of(self.x)
 
     def __repr__(self) -> str:
-        if self.x.ndim == 1:
-            proof = "proven" if self.proven else "estimate"
-            return (
-                f"NNLSResult({self.status.name}, n_iter={self.n_iter}, rnorm={self.rnorm:.6g}, "
-                f"gap={self.gap:.2g} ({proof}), n_atoms={len(self.support)})"
-            )
-        return f"NNLSResult({summary_of(self)})"
+        return described(self, "rnorm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +111,7 @@ class FitResult:
         return support_of(self.x)
 
     def __repr__(self) -> str:
-        if self.x.ndim == 1:
-            proof = "proven" if self.proven else "estimate"
-            return (
-                f"FitResult({self.status.name}, n_iter={self.n_iter}, value={self.value:.6g}, "
-                f"gap={self.gap:.2g} ({proof}), n_atoms={len(self.support)})"
-            )
-        return f"FitResult({summary_of(self)})"
+        return described(self, "value")
 
 
 def support_of(x: Array) -> Array:
@@ -131,12 +119,20 @@ def support_of(x: Array) -> Array:
     return np.flatnonzero(x) if x.ndim == 1 else x > 0
 
 
-def summary_of(fit: Any) -> str:
-    """Return the fits of many targets in words."""
+def described(fit: Any, measure: str) -> str:
+    """Return a fit in words, with one of its attributes; of many targets a summary."""
+    name = type(fit).__name__
+    if fit.x.ndim == 1:
+        proof = "proven" if fit.proven else "estimate"
+        reached = f"{measure}={getattr(fit, measure):.6g}"
+        return (
+            f"{name}({fit.status.name}, n_iter={fit.n_iter}, {reached}, "
+            f"gap={fit.gap:.2g} ({proof}), n_atoms={len(fit.support)})"
+        )
     names = sorted({status.name for status in fit.status})
     return (
-        f"{fit.x.shape[1]} targets, {', '.join(names)}, "
-        f"largest gap={fit.gap.max(initial=0.0):.2g}, {int(np.sum(fit.proven))} proven"
+        f"{name}({fit.x.shape[1]} targets, {', '.join(names)}, "
+        f"largest gap={fit.gap.max(initial=0.0):.2g}, {int(np.sum(fit.proven))} proven)"
     )
 
 
