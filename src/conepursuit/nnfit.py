@@ -98,7 +98,7 @@ def fit_one(
     atoms = cone.atoms
     assert isinstance(atoms, Dictionary)
     if isinstance(atoms.matrix, LinearOperator) or objective.hessian(objective.origin()) is None:
-        return _by_the_loop(objective, cone, start, tol, max_iter)
+        return _by_the_generic_loop(objective, cone, start, tol, max_iter)
     point, gap, proven, status, n_iter = fit_newton(
         objective, atoms, cone.penalty, start, tol, max_iter
     )
@@ -109,7 +109,7 @@ def fit_one(
     )
 
 
-def _by_the_loop(
+def _by_the_generic_loop(
     objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
 ) -> FitResult:
     """Fit one target by the generic loop, which needs no columns and no Hessian."""
