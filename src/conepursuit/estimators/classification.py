@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from conepursuit.estimators.regression import SPARSE, LinearPredictor, keep
 from conepursuit.objectives import Logistic
 
 
-class LinearClassifier(ClassifierMixin, LinearPredictor):
+class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
     """A linear classifier, one against the rest; a subclass has `_fit_binary`."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
@@ -57,11 +58,11 @@ class LinearClassifier(ClassifierMixin, LinearPredictor):
         """Return the settings of the fits."""
         return Settings.of(self)
 
+    @abstractmethod
     def _fit_binary(
         self, X: Any, y: Array, weights: Vector | None, settings: Settings
     ) -> LinearFit:
         """Fit one class against the rest."""
-        raise NotImplementedError
 
     def decision_function(self, X: Any) -> Array:
         """Return the log-odds of the second class, or those of each class against the rest."""

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
 from conepursuit.arrays import Array, Vector, norm
