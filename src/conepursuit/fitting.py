@@ -15,6 +15,7 @@ from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors
 from conepursuit.domains import Cone
+from conepursuit.fits import inverted
 from conepursuit.linear import gram, matvec, rmatvec
 from conepursuit.objectives.base import Objective
 from conepursuit.points import best_multiple
@@ -71,7 +72,7 @@ class Problem:
         assert atoms.norms is not None
         self.objective, self.atoms, self.matrix = objective, atoms, atoms.matrix
         self.norms, self.penalty = atoms.norms, penalty
-        self.scale = np.divide(1.0, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
+        self.scale = inverted(self.norms)
         self.columns: Any
         self._gathered = Gathered(self.matrix)
         self.chosen, self.columns = np.empty(0, dtype=np.intp), np.empty((atoms.shape[0], 0))

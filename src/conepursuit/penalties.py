@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.algorithms import FCMP, Algorithm
-from conepursuit.arrays import Array, Vector, as_real_array, is_finite, is_integer, is_number
+from conepursuit.arrays import Array, Vector, as_real_array, is_finite, is_number
 from conepursuit.atoms.base import AtomSet
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.domains import Cone
@@ -17,6 +17,7 @@ from conepursuit.objectives.base import Objective
 from conepursuit.points import check_fit
 from conepursuit.results import Result
 from conepursuit.solve import minimize
+from conepursuit.targets import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +135,9 @@ def largest_penalty(objective: Objective, atoms: AtomSet) -> float:
 
 def penalty_grid(largest: float, n_penalties: int, ratio: float) -> Vector:
     """Return penalties that fall geometrically from the largest to a share of it."""
-    if not (is_integer(n_penalties) and n_penalties >= 1):
-        raise ValueError(f"n_penalties must be a positive integer; got {n_penalties!r}.")
     if not (is_number(ratio) and 0 < ratio < 1):
         raise ValueError(f"ratio must lie between 0 and 1; got {ratio!r}.")
-    return largest * np.geomspace(1.0, float(ratio), int(n_penalties))
+    return largest * np.geomspace(1.0, float(ratio), count(n_penalties, "n_penalties"))
 
 
 def descending(penalties: Any) -> Vector:

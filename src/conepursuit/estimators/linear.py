@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
-from conepursuit.arrays import EPS, Array, Vector, is_integer, is_number
+from conepursuit.arrays import EPS, Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.domains import Cone
 from conepursuit.nnfit import nnfit
@@ -29,6 +29,7 @@ from conepursuit.objectives import (
 from conepursuit.results import State, Status
 from conepursuit.solve import minimize
 from conepursuit.steps import AdaptiveStep
+from conepursuit.targets import count, tolerance
 
 ALGORITHMS: dict[str, Algorithm] = {
     "fcmp": FCMP(variant=1),
@@ -69,12 +70,11 @@ class Settings:
         """Raise a ValueError that says which parameter is wrong."""
         if not (is_number(self.alpha) and 0 <= self.alpha < np.inf):
             raise ValueError(f"alpha must be finite and not negative; got {self.alpha!r}.")
-        if self.tol is not None and not (is_number(self.tol) and self.tol >= 0):
-            raise ValueError(f"tol must not be negative; got {self.tol!r}.")
-        for name in ("max_atoms", "max_iter"):
-            limit = getattr(self, name)
-            if not ((is_integer(limit) and limit >= 1) or (limit is None and name == "max_atoms")):
-                raise ValueError(f"{name} must be a positive integer; got {limit!r}.")
+        count(self.max_iter, "max_iter")
+        if self.tol is not None:
+            tolerance(self.tol)
+        if self.max_atoms is not None:
+            count(self.max_atoms, "max_atoms")
         if not isinstance(self.algorithm, str) or self.algorithm not in ALGORITHMS:
             raise ValueError(
                 f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}; "

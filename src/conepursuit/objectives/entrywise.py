@@ -107,10 +107,7 @@ class EntrywiseLoss(Objective):
         return atoms.weighted_gram(self.stiffness(x), others)
 
     def admissible(self, u: Array, level: float) -> Array:
-        if self.weights is None:
-            return self.nearest_slopes(u, level)
-        v = np.divide(u, self.weights, out=np.zeros_like(u), where=self.weights > 0)
-        return self.weighted(self.nearest_slopes(v, level))
+        return self.weighted(self.nearest_slopes(self._shares(u), level))
 
     def nearest_slopes(self, v: Array, level: float) -> Array:
         """Return v inside the domain of the conjugate; entries below `level` may become zero."""
@@ -164,12 +161,14 @@ class EntrywiseLoss(Objective):
 
     def per_weight(self, u: Array) -> Array | None:
         """Return u / w; None if u is not zero where w is, so that f*(u) is infinite."""
+        outside = self.weights is not None and u[self.weights == 0].any()
+        return None if outside else self._shares(u)
+
+    def _shares(self, u: Array) -> Array:
+        """Return u / w, zero where w is."""
         if self.weights is None:
             return u
-        if u[self.weights == 0].any():
-            return None
-        v: Array = np.divide(u, self.weights, out=np.zeros_like(u), where=self.weights > 0)
-        return v
+        return np.divide(u, self.weights, out=np.zeros_like(u), where=self.weights > 0)
 
     @property
     def counted(self) -> Array:
