@@ -39,19 +39,25 @@ def inner(a: Array, b: Array) -> float:
     """Return the inner product of two arrays of one shape."""
     if type(a) is np.ndarray and type(b) is np.ndarray:
         return float(a.dot(b)) if a.ndim == 1 else float(np.vdot(a, b))
+    if hasattr(a, "inner"):  # a matrix that is kept as factors
+        return float(a.inner(b))
+    if hasattr(b, "inner"):
+        return float(b.inner(a))
     xp = array_namespace(a, b)
     return float(xp.sum(a * b))
 
 
 def norm(a: Array) -> float:
     """Return the Euclidean (Frobenius) norm of an array."""
-    return sqrt(inner(a, a))
+    return sqrt(max(inner(a, a), 0.0))
 
 
 def is_finite(a: Array) -> bool:
     """Return whether no entry is NaN or infinite."""
     if type(a) is np.ndarray:
         return bool(np.isfinite(a).all())
+    if hasattr(a, "is_finite"):
+        return bool(a.is_finite())
     xp = array_namespace(a)
     return bool(xp.all(xp.isfinite(a)))
 

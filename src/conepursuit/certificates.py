@@ -31,12 +31,15 @@ class Certificate:
     method : str
         "radius" where a bound on the weights of a minimiser proves the gap, or where none is
         needed as no atom descends; "dual" where a dual point does; "estimate" where nothing does.
+    accuracy : float
+        delta of the oracle's answer, promised or measured; nan where nothing is known of it.
     """
 
     violation: float
     complementarity: float
     gap: float
     method: str
+    accuracy: float = 1.0
 
     @property
     def proven(self) -> bool:
@@ -76,7 +79,6 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     what would be gained on the way of length ||x|| along the steepest atom.
     """
     atoms, penalty = domain.atoms, domain.penalty
-    delta = atoms.accuracy or 1.0
     t = None if domain.signed else atoms.positive_functional()
     reach, floor = inf, -objective.excess(0.0)
     if t is not None and objective.minimizer_bound is not None:
@@ -84,7 +86,8 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
 
     def certify(local: Local, value: float) -> Certificate:
         x, gradient, height = local.iterate.x, local.gradient, local.height
-        least = min((local.score - penalty) / delta, 0.0)
+        known = local.floor is not None
+        least = min(local.score - penalty, 0.0) if local.floor is None else local.floor
         worst = max(0.0, -least - penalty)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         bounds = [(inf, "estimate")]
@@ -104,12 +107,14 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
             if dual is not None:
                 bounds.append((dual + penalty * local.iterate.size, "dual"))
         gap, method = min(bounds)
-        if not isfinite(gap) or atoms.accuracy is None:
+        if not (isfinite(gap) and known):
             steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
-            gap, method = abs(height) + (norm(x) or inf) * steepness / delta, "estimate"
+            steepness /= atoms.accuracy or 1.0
+            gap, method = abs(height) + (norm(x) or inf) * steepness, "estimate"
             if value - floor + penalty * local.iterate.size <= gap:
                 gap, method = value - floor + penalty * local.iterate.size, "dual"
-        return Certificate(max(0.0, -local.score), height, max(float(gap), 0.0), method)
+        violation = max(0.0, -local.score)
+        return Certificate(violation, height, max(float(gap), 0.0), method, local.accuracy)
 
     return certify
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +99,8 @@ class Iterate:
         if not weights.all():  # S holds the atoms with weight, and no others
             keep = np.flatnonzero(weights)
             atoms, weights = atoms[keep], weights[keep]
+        if atoms.factored:  # a sum of factors would grow with every step
+            return Iterate(self.x, atoms, weights).recomputed()
         return Iterate(self.x + step * vector, atoms, weights)
 
     def joined(self, atom: Atoms) -> Iterate:
@@ -147,6 +149,22 @@ class Local:
         self.height = inner(gradient, iterate.x)
         if domain.penalty:
             self.height += domain.penalty * iterate.size
+
+    @cached_property
+    def floor(self) -> float | None:
+        """A lower bound on the score of every atom, without the penalty; None if none is known."""
+        if self.domain.signed:
+            accuracy = self.domain.atoms.accuracy
+            return None if accuracy is None else min(self.score / accuracy, 0.0)
+        return self.domain.atoms.floor(self.gradient, self.answer)
+
+    @property
+    def accuracy(self) -> float:
+        """Delta of the oracle's answer: its score is at most delta times the least one."""
+        if self.floor is None:
+            return nan
+        score = self.score - self.domain.penalty
+        return min(max(score / self.floor, 0.0), 1.0) if self.floor < 0 else 1.0
 
     @cached_property
     def scores(self) -> Vector:

@@ -10,10 +10,13 @@ from scipy.optimize import brentq
 
 from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones
 from conepursuit.atoms.base import Atoms
+from conepursuit.atoms.rank_one import FactoredRankOnes
 from conepursuit.atoms.vectors import UnitVectors
 from conepursuit.domains import Domain, describe
+from conepursuit.factored import FactoredMatrix
 from conepursuit.iterate import Iterate
 from conepursuit.objectives.base import Objective
+from conepursuit.objectives.factored import FactoredKullbackLeibler
 
 
 def check_fit(objective: Objective, domain: Domain) -> None:
@@ -27,6 +30,13 @@ def check_fit(objective: Objective, domain: Domain) -> None:
         raise ValueError(
             f"the domain must be a Cone, Span or Hull; got {type(domain).__name__}. "
             "Use Cone(Dictionary(D)) for the columns of a matrix D."
+        )
+    kept = getattr(domain.atoms, "factored", False)
+    if kept != isinstance(objective.origin(), FactoredMatrix):
+        raise ValueError(
+            f"{objective!r} and {describe(domain)} must both be factored, or neither. Use "
+            "NonnegativeRankOne(shape, factored=True) with FactoredLeastSquares(X), or "
+            "factored=False with LeastSquares(X)."
         )
     if tuple(objective.shape) != tuple(domain.atoms.shape):
         raise ValueError(
@@ -70,6 +80,8 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     asks for a little inside the domain, where entries that are not reached are the steepest. If
     that does not lead there, all atoms of a finite set are tried together, and one by one.
     """
+    if isinstance(objective, FactoredKullbackLeibler):
+        return _multiple_of_sums(objective, domain)
     inside = ones(objective.shape, objective.origin())
     level = _ray_minimum(objective, inside, 0.0)
     if level is None:
@@ -99,6 +111,15 @@ def _multiple(objective: Objective, domain: Domain, atoms: Atoms) -> Iterate | N
     x = atoms.combine(weights)
     best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
     return None if best is None else Iterate(best * x, atoms, best * weights)
+
+
+def _multiple_of_sums(objective: FactoredKullbackLeibler, domain: Domain) -> Iterate:
+    """Return the best multiple of the product of the sums, which reaches all that is positive."""
+    sums = np.asarray(objective.X.sum(axis=1)), np.asarray(objective.X.sum(axis=0))
+    atom = FactoredRankOnes.of(*(each[None, :] / norm(each) for each in sums))
+    best = _multiple(objective, domain, atom)
+    assert best is not None
+    return best
 
 
 def _some_multiple(objective: Objective, domain: Domain) -> Iterate:

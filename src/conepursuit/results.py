@@ -87,7 +87,8 @@ class Trace(Mapping[str, Array]):
     """The history of a run: one array per quantity, one entry per state.
 
     ``step`` and ``good`` in row t belong to the step from state t to t + 1, as ``kind`` does. No
-    step leaves the last state: there ``step`` is nan and ``good`` True.
+    step leaves the last state: there ``step`` is nan and ``good`` True. ``accuracy`` is delta of
+    the oracle's answer, 1 for an exact oracle, nan where nothing is known.
 
     Attributes
     ----------
@@ -104,6 +105,7 @@ class Trace(Mapping[str, Array]):
         "step",
         "good",
         "n_atoms",
+        "accuracy",
         "time",
     )
 
@@ -124,6 +126,7 @@ class Trace(Mapping[str, Array]):
                 state.step,
                 state.good,
                 len(state.iterate.weights),
+                certificate.accuracy,
                 time,
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from math import inf, isfinite, nan
+from math import inf, isfinite, isnan, nan
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -112,7 +112,7 @@ def _nowhere_to_go(state: State, domain: Domain) -> Status:
     """
     if not state.direction.slope >= 0:
         return Status.DIVERGED
-    if domain.atoms.accuracy is None:
+    if isnan(state.certificate.accuracy):
         return Status.STALLED
     rounding = 1e-12 * (abs(state.value) + abs(state.decrease))
     level = state.within(1e-8) or state.certificate.gap <= rounding

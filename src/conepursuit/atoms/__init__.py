@@ -4,6 +4,12 @@ from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.combined import Symmetric, Union
 from conepursuit.atoms.custom import ApproximateOracle, FunctionAtoms
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.atoms.rank_one import (
+    NonnegativeRankOne,
+    NonnegativeSymmetric,
+    PositiveSemidefinite,
+    RankOnes,
+)
 from conepursuit.atoms.vectors import NonnegativeSphere, UnitVectors, Vectors
 
 __all__ = [
@@ -12,7 +18,11 @@ __all__ = [
     "Atoms",
     "Dictionary",
     "FunctionAtoms",
+    "NonnegativeRankOne",
     "NonnegativeSphere",
+    "NonnegativeSymmetric",
+    "PositiveSemidefinite",
+    "RankOnes",
     "Symmetric",
     "Union",
     "UnitVectors",

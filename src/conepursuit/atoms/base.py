@@ -21,9 +21,12 @@ class Atoms(ABC):
     keys : tuple of hashable
         The identity of each atom. An atom that is selected again is recognised by its key and has
         its weight increased, so that the active set stays a set.
+    factored : bool
+        Whether combinations are kept as factors, so that making one costs next to nothing.
     """
 
     keys: tuple[Any, ...]
+    factored: bool = False
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -79,7 +82,7 @@ class AtomSet(ABC):
     accuracy : float
         delta of an approximate oracle: ``<g, lmo(g)> <= delta * min_a <g, a>`` whenever that
         minimum is negative. 1 for an exact oracle, None for one that promises nothing; then no
-        gap is a proof.
+        gap is a proof, unless `floor` measures what each answer is worth.
     symmetric : bool
         Whether -a is in the set for every a.
     """
@@ -111,6 +114,15 @@ class AtomSet(ABC):
         up = self.lmo(-gradient)
         return down if -down.inner(gradient)[0] >= up.inner(gradient)[0] else up
 
+    def floor(self, gradient: Array, answer: Atoms) -> float | None:
+        """Return a lower bound on min_a <g, a>, the origin included; None where nothing is known.
+
+        By default it is what the accuracy promises of the oracle's answer.
+        """
+        if self.accuracy is None:
+            return None
+        return min(float(answer.rescore(gradient, answer)[0]) / self.accuracy, 0.0)
+
     def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
         """Return max_a (-<g, a> - penalty) / ||a||, or what the oracle's answer says of it.
 
@@ -138,7 +150,9 @@ class AtomSet(ABC):
 
     def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
         """Return c >= 0 so that <g + c t, a> >= -penalty on all atoms, t the functional."""
-        least = min(float(answer.rescore(gradient, answer)[0]) / (self.accuracy or 1.0), 0.0)
+        least = self.floor(gradient, answer)
+        if least is None:
+            least = min(float(answer.rescore(gradient, answer)[0]), 0.0)
         return max(0.0, -least - penalty)
 
     def gauge(self, x: Array) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from math import inf
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -49,9 +49,14 @@ class Vectors(Atoms):
         self.slots, self.lookup = slots, lookup
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Vectors:
+    def empty(cls, shape: tuple[int, ...]) -> Self:
         """Return a batch without atoms on a table of its own."""
-        return cls(shape, (), Table(int(np.prod(shape))), np.empty(0, dtype=np.intp))
+        return cls(shape, (), Table(cls.row_size(shape)), np.empty(0, dtype=np.intp))
+
+    @staticmethod
+    def row_size(shape: tuple[int, ...]) -> int:
+        """Return how many numbers describe an atom."""
+        return int(np.prod(shape))
 
     @classmethod
     def single(
@@ -61,7 +66,7 @@ class Vectors(Atoms):
         return cls(shape, (key,), Table.single(row), _FIRST, lookup)
 
     def __repr__(self) -> str:
-        return f"Vectors({len(self)} of shape {self.shape}, keys={self.keys})"
+        return f"{type(self).__name__}({len(self)} of shape {self.shape}, keys={self.keys})"
 
     def inner(self, gradient: Array) -> Vector:
         scores: Vector = matvec(self.table.rows, gradient.reshape(-1))[self.slots]
@@ -95,23 +100,23 @@ class Vectors(Atoms):
             scaled = scaled.multiply(roots)
         return gram(scaled.T)  # of a matrix and its own transpose, at half the cost
 
-    def join(self, other: Atoms) -> Vectors:
+    def join(self, other: Atoms) -> Self:
         assert isinstance(other, Vectors)
         table, slots = self.table, self.slots
         if table.count > 2 * len(self) + 32:  # mostly dropped atoms: start afresh
-            table = Table(int(np.prod(self.shape)))
+            table = Table(self.row_size(self.shape))
             slots = self._copy_to(table)
         fresh = other._copy_to(table)
-        return Vectors(self.shape, self.keys + other.keys, table, np.append(slots, fresh))
+        return type(self)(self.shape, self.keys + other.keys, table, np.append(slots, fresh))
 
     def _copy_to(self, table: Table) -> Array:
         """Write the atoms into another table and return where they lie."""
         places = zip(self.keys, self.slots, strict=True)
         return np.array([table.add(key, self.table.row(slot)) for key, slot in places], np.intp)
 
-    def __getitem__(self, indices: Sequence[int] | Array) -> Vectors:
+    def __getitem__(self, indices: Sequence[int] | Array) -> Self:
         keys = tuple(self.keys[i] for i in indices)
-        return Vectors(self.shape, keys, self.table, self.slots[indices])
+        return type(self)(self.shape, keys, self.table, self.slots[indices])
 
     def norms(self) -> Vector:
         return self.table.norms(self.slots)

@@ -8,6 +8,7 @@ from conepursuit.estimators.displays import (
     CoefficientPathDisplay,
     PathChoiceDisplay,
 )
+from conepursuit.estimators.factorization import GreedyNMF
 from conepursuit.estimators.garrote import (
     NonnegativeGarroteClassifier,
     NonnegativeGarroteRegressor,
@@ -23,6 +24,7 @@ __all__ = [
     "ConicPath",
     "ConicRegressor",
     "ConicRegressorCV",
+    "GreedyNMF",
     "NonnegativeGarroteClassifier",
     "NonnegativeGarroteRegressor",
     "PathChoiceDisplay",

@@ -1,0 +1,255 @@
+"""Leading pairs of a matrix: of vectors of either sign, and of non-negative ones.
+
+The best non-negative pair, ``max u'Mv`` over unit u, v >= 0, is hard to find in general. What is
+found is a lower bound on that maximum; the upper one that comes with it is proved.
+
+References
+----------
+[1] X.-T. Yuan, T. Zhang. Truncated power method for sparse eigenvalue problems. JMLR 2013.
+[2] G. H. Golub, W. Kahan. Calculating the singular values and pseudo-inverse of a matrix.
+SIAM J. Numer. Anal. 1965.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky
+
+from conepursuit.arrays import Array
+from conepursuit.factored import FactoredMatrix
+
+STEPS, SETTLED = 12, 0.02
+"""Most steps of a short Lanczos run, and the relative residual that ends it."""
+
+ROUNDS, GAIN = 10, 1e-2
+"""Most rounds of the power method, and the relative gain that ends it."""
+
+SCREEN = 1
+"""Rounds that all starts get before the best one goes on alone."""
+
+OVERSHOOT = 1.5
+"""How far beyond the ball a projection goes; above 1 alternating projections arrive sooner."""
+
+WIDTH = 24
+"""Singular vectors that a projection starts with."""
+
+PROVED = 800
+"""The smaller side up to which a bound is proved by a factorisation, not by a Lanczos run."""
+
+ATTEMPTS = 5
+"""How often a bound is raised before the whole spectrum is computed."""
+
+Kept = tuple[int | None, int | None]
+
+
+class Pair(NamedTuple):
+    """A leading singular pair, and how far the value may be from a singular value."""
+
+    value: float
+    residual: float
+    left: Array
+    right: Array
+
+
+def nonnegative_pair(
+    M: Any, n_nonzero: Kept = (None, None), rounds: int = 0, extra: Array | None = None
+) -> tuple[Pair, float]:
+    """Return unit vectors u, v >= 0 of large u'Mv, and an upper bound on it over all of them.
+
+    Parameters
+    ----------
+    M : array or FactoredMatrix
+        The matrix.
+    n_nonzero : tuple of (int or None)
+        The most non-zero entries of u and v.
+    rounds : int
+        Of `spectral_bound`, for arrays.
+    extra : array, optional
+        One more start for v.
+    """
+    if isinstance(M, FactoredMatrix) and isinstance(M.base, np.ndarray):
+        M = M.toarray()  # no larger than the data
+    dense = isinstance(M, np.ndarray)
+    P = np.maximum(M, 0.0) if dense else M.positive_part()
+    top = leading_pair(M, np.random.default_rng(0).standard_normal(M.shape[1]))
+    bound = top.value + top.residual
+    starts = [np.maximum(top.right, 0.0), np.maximum(-top.right, 0.0)]
+    if P is not None:
+        sums = np.ones(P.shape[1], dtype=P.dtype)
+        perron = leading_pair(P, sums)
+        bound = min(bound, perron.value + perron.residual)
+        heavy = int((P @ sums).argmax())
+        row = P[heavy] if dense else P[[heavy]].toarray()[0]
+        starts += [np.abs(perron.right), row]
+    found = alternate(M, starts if extra is None else [*starts, extra], n_nonzero)
+    if dense and rounds and bound > found.value > 0:
+        bound = min(bound, spectral_bound(M, found.value, rounds))
+    return found, max(bound, found.value, 0.0)
+
+
+def symmetric_pair(M: Array) -> tuple[Pair, float]:
+    """Return a unit vector u >= 0 of large u'Mu, as a pair, and an upper bound; M symmetric.
+
+    Notes
+    -----
+    With c at least minus the least eigenvalue, u'(M + c I)u is convex in u, so that
+    ``u = [(M + c I) u]_+ / ||.||`` never lowers it.
+    """
+    (found, bound), shift = nonnegative_pair(M), float(np.abs(M).sum(axis=1).max())
+    values = [(float(u @ M @ u), u) for u in (found.left, found.right)]
+    values += [(float(M[i, i]), np.eye(1, len(M), i)[0]) for i in (int(np.diag(M).argmax()),)]
+    value, u = max(values, key=lambda each: each[0])
+    for _ in range(ROUNDS):
+        moved = unit(np.maximum(M @ u + shift * u, 0.0))
+        gained = float(moved @ M @ moved) - value
+        if gained <= GAIN * abs(value):
+            break
+        u, value = moved, value + gained
+    return Pair(value, 0.0, u, u), max(bound, value, 0.0)
+
+
+def leading_pair(M: Any, start: Array, steps: int = STEPS, tolerance: float = SETTLED) -> Pair:
+    """Return the leading singular pair of a matrix by a short Lanczos run [2].
+
+    The value lies below the largest singular value, and `residual` away from one at most: that
+    the one is the largest is certain but for a start without a share in it.
+    """
+    steps, kind = min(steps, *M.shape), getattr(M, "dtype", np.dtype(np.float64))
+    right, left = np.empty((steps, M.shape[1]), kind), np.empty((steps, M.shape[0]), kind)
+    bidiagonal, tiny = np.zeros((steps, steps)), 10 * float(np.finfo(kind).eps)
+    v, beta = unit(start).astype(kind), 0.0
+    for i in range(steps):
+        right[i] = v
+        u = M @ v
+        u -= left[:i].T @ (left[:i] @ u)
+        alpha = _length(u)
+        bidiagonal[i, i] = alpha
+        left[i] = u / alpha if alpha > 0 else 0.0
+        v = left[i] @ M - alpha * right[i]
+        v -= right[: i + 1].T @ (right[: i + 1] @ v)
+        beta = _length(v)
+        U, values, V = np.linalg.svd(bidiagonal[: i + 1, : i + 1])
+        residual = beta * abs(float(U[-1, 0]))
+        if residual <= tolerance * values[0] or beta <= tiny * values[0] or i == steps - 1:
+            break
+        bidiagonal[i, i + 1] = beta
+        v = v / beta
+    return Pair(float(values[0]), residual, U[:, 0] @ left[: i + 1], V[0] @ right[: i + 1])
+
+
+def alternate(M: Any, starts: list[Array], n_nonzero: Kept) -> Pair:
+    """Return the best of the non-negative pairs that the power method finds from several starts.
+
+    Notes
+    -----
+    ``u = [M v]_+ / ||.||, v = [M'u]_+ / ||.||``, each the exact maximiser for the other, so that
+    u'Mv never falls. With `n_nonzero` all but the largest entries are dropped at each step [1].
+    """
+    right = np.stack([unit(start) for start in starts], axis=1)
+    right = right.astype(getattr(M, "dtype", right.dtype))
+    for _ in range(SCREEN):
+        left, _ = _nonnegative_units(M @ right, n_nonzero[0])
+        right, values = _nonnegative_units((left.T @ M).T, n_nonzero[1])
+    best = int(values.argmax())
+    u, v, value = left[:, best], right[:, best], float(values[best])
+    for _ in range(ROUNDS):
+        u, _ = _nonnegative_units((M @ v)[:, None], n_nonzero[0])
+        v, values = _nonnegative_units((u.T @ M).T, n_nonzero[1])
+        u, v, gained = u[:, 0], v[:, 0], float(values[0]) - value
+        value += gained
+        if gained <= GAIN * value:
+            break
+    return Pair(value, 0.0, u, v)
+
+
+def _nonnegative_units(columns: Array, n_nonzero: int | None) -> tuple[Array, Array]:
+    """Return the normalised positive parts of columns, and their norms.
+
+    Where no entry is positive the least bad unit vector is returned, with its entry for a norm.
+    """
+    kept = np.maximum(columns, 0.0)
+    if n_nonzero is not None and n_nonzero < len(kept):
+        dropped = np.argpartition(kept, len(kept) - n_nonzero, axis=0)[: len(kept) - n_nonzero]
+        np.put_along_axis(kept, dropped, 0.0, axis=0)
+    largest = kept.max(axis=0)
+    scale = np.where(largest > 0, largest, 1.0)
+    kept /= scale
+    norms = np.sqrt(np.einsum("ij,ij->j", kept, kept))
+    for j in np.flatnonzero(norms == 0):
+        top = int(columns[:, j].argmax())
+        kept[top, j], norms[j], scale[j] = 1.0, 1.0, columns[top, j]
+    return kept / norms, norms * scale
+
+
+def spectral_bound(M: Array, level: float, rounds: int) -> float:
+    """Return an upper bound on u'Mv over unit u, v >= 0, for an array M.
+
+    Notes
+    -----
+    For every Y >= M and u, v >= 0 one has ``u'Mv <= u'Yv <= sigma_1(Y)``: Y = M and Y = [M]_+
+    are two choices. The least sigma_1(Y) is a convex problem. `rounds` projections in turn onto
+    {sigma_1(Y) <= level} and {Y >= M} come close to it, for the level that a pair has reached.
+    The singular vectors above the level need not be accurate for that; the value of the last Y
+    is proved by a Cholesky factorisation.
+    """
+    M = M if M.shape[0] <= M.shape[1] else np.ascontiguousarray(M.T)
+    rng = np.random.default_rng(0)
+    width = min(WIDTH, len(M))
+    right = rng.standard_normal((M.shape[1], width)).astype(M.dtype)
+    Y = M
+    for _ in range(rounds):
+        for _ in range(2):
+            left = np.linalg.qr(Y @ right)[0]
+            right = (left.T @ Y).T
+        squares, turn = np.linalg.eigh(right.T @ right)
+        sigma = np.sqrt(np.maximum(squares, 0.0))
+        above = sigma > level
+        if not above.any():
+            break
+        turn = turn[:, above] * np.sqrt(OVERSHOOT * (1.0 - level / sigma[above]))
+        Y = np.maximum(Y - (left @ turn) @ (right @ turn).T, M)
+        if above.all() and right.shape[1] < len(M):  # there are more above the level
+            more = min(right.shape[1], len(M) - right.shape[1])
+            fresh = rng.standard_normal((len(right), more)).astype(M.dtype)
+            right = np.concatenate([right, fresh], axis=1)
+    if len(Y) > PROVED:
+        pair = leading_pair(Y, rng.standard_normal((Y.shape[1],)), 4 * STEPS, 0.0)
+        return pair.value + pair.residual
+    return _proved_norm(Y.astype(np.float64))
+
+
+def _proved_norm(Y: Array) -> float:
+    """Return an upper bound on the largest singular value of an array, wider than tall.
+
+    c is one if c^2 I - Y Y' has a Cholesky factor; it is tried a little above a Ritz value.
+    """
+    gram = Y @ Y.T
+    pair = leading_pair(gram, np.ones(len(gram)) + 1e-3 * np.arange(len(gram)), 2 * STEPS, 0.0)
+    square = pair.value * (1.0 + 1e-4)
+    for _ in range(ATTEMPTS):
+        shifted = -gram
+        shifted[np.diag_indices(len(gram))] += square
+        try:
+            cholesky(shifted, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            square *= 1.01
+        else:
+            return float(np.sqrt(square))
+    return float(np.sqrt(np.linalg.eigvalsh(gram)[-1])) * (1.0 + 1e-6)
+
+
+def unit(vector: Array) -> Array:
+    """Return a vector of norm 1; zero becomes constant."""
+    largest = float(np.abs(vector).max())
+    if not largest > 0:
+        return np.full(len(vector), 1.0 / np.sqrt(len(vector)))
+    scaled = vector / largest
+    return scaled / np.sqrt(scaled @ scaled)
+
+
+def _length(vector: Array) -> float:
+    """Return the norm of a vector whose squares may not be representable."""
+    largest = float(np.abs(vector).max())
+    return largest * float(np.linalg.norm(vector / largest)) if largest > 0 else 0.0

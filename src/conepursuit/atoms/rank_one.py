@@ -1,0 +1,265 @@
+"""Atoms that are outer products, and the sets of them whose cones are those of factorisations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from conepursuit.arrays import Array, Vector, is_integer
+from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.atoms.power import Pair, nonnegative_pair, symmetric_pair
+from conepursuit.atoms.table import Table
+from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
+from conepursuit.factored import FactoredMatrix
+
+
+class RankOnes(Vectors):
+    """A batch of matrices u v' with unit vectors u and v, each one row [u, v] of a shared table.
+
+    Attributes
+    ----------
+    bound : float or None
+        For the answer of an oracle: an upper bound on -<g, a> over all atoms a.
+    """
+
+    __slots__ = ("bound",)
+    bound: float | None
+
+    @classmethod
+    def pair(cls, found: Pair, bound: float | None = None) -> RankOnes:
+        """Return the batch of one atom, with the bound that its oracle has proved."""
+        row = np.concatenate([found.left, found.right]).astype(np.float64)
+        shape = len(found.left), len(found.right)
+        answer = cls(shape, (fingerprint(row),), Table.single(row), np.zeros(1, dtype=np.intp))
+        answer.bound = bound
+        return answer
+
+    @classmethod
+    def of(cls, left: Array, right: Array) -> RankOnes:
+        """Return the atoms of the rows of two factors, all of norm 1."""
+        rows = np.concatenate([left, right], axis=1)
+        keys = tuple(fingerprint(row) for row in rows)
+        table = Table(rows.shape[1])
+        slots = [table.add(key, row) for key, row in zip(keys, rows, strict=True)]
+        return cls((left.shape[1], right.shape[1]), keys, table, np.array(slots, dtype=np.intp))
+
+    @staticmethod
+    def row_size(shape: tuple[int, ...]) -> int:
+        return sum(shape)
+
+    @property
+    def left(self) -> Array:
+        """The vectors u, one per row."""
+        rows: Array = self.table.rows[self.slots, : self.shape[0]]
+        return rows
+
+    @property
+    def right(self) -> Array:
+        """The vectors v, one per row."""
+        rows: Array = self.table.rows[self.slots, self.shape[0] :]
+        return rows
+
+    def inner(self, gradient: Any) -> Vector:
+        scores: Vector = np.einsum("ki,ki->k", self.left @ gradient, self.right)
+        return scores
+
+    def combine(self, weights: Vector) -> Array:
+        return (self.left.T * weights) @ self.right
+
+    def gram(self, other: Atoms | None = None) -> Array:
+        other = self if other is None else other
+        assert isinstance(other, RankOnes)
+        products: Array = (self.left @ other.left.T) * (self.right @ other.right.T)
+        return products
+
+    def weighted_gram(self, weights: Array, other: Atoms) -> Array:
+        return Atoms.weighted_gram(self, weights, other)
+
+    def norms(self) -> Vector:
+        return np.ones(len(self))
+
+
+class FactoredRankOnes(RankOnes):
+    """The same, whose combinations are kept as factors and never formed."""
+
+    __slots__ = ()
+    factored = True
+
+    def combine(self, weights: Vector) -> Any:
+        return FactoredMatrix(weights[:, None] * self.left, self.right)
+
+
+class _RankOneSet(AtomSet):
+    """What sets of rank-one atoms have in common."""
+
+    accuracy: float | None = None  # no oracle can promise one, but its answers come with a bound
+
+    def __init__(self, shape: tuple[int, ...], factored: bool) -> None:
+        self.shape = as_shape(shape)
+        self.batch = FactoredRankOnes if factored else RankOnes
+        if len(self.shape) != 2:
+            raise ValueError(f"rank-one atoms are matrices; got the shape {shape!r}.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape})"
+
+    @property
+    def factored(self) -> bool:
+        """Whether combinations are kept as factors."""
+        return self.batch.factored
+
+    def empty(self) -> RankOnes:
+        return self.batch.empty(self.shape)
+
+    def atom(self, key: Any) -> None:
+        checked_fingerprint(key, self)
+
+    def floor(self, gradient: Array, answer: Atoms) -> float | None:
+        bound = getattr(answer, "bound", None)
+        return None if bound is None else -bound
+
+    @property
+    def radius(self) -> float:
+        return 1.0
+
+
+class NonnegativeRankOne(_RankOneSet):
+    """The matrices u v' with unit vectors u, v >= 0; their cone is that of non-negative matrices.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    n_nonzero : int or tuple of int, optional
+        The most non-zero entries of u and of v: the truncated power method [1]. The bound is
+        that of the larger set without truncation.
+    rounds : int
+        How much work goes into the bound. 0: two short Lanczos runs, ``min(sigma_1(g),
+        sigma_1([-g]_+))``. Otherwise as many projections to find a Y >= -g of smaller
+        sigma_1(Y), each with an eigenvalue decomposition; arrays only.
+    factored : bool
+        Whether combinations are kept as factors, for `FactoredLeastSquares`.
+    random_state : int, optional
+        Seed of one random start more. All others are deterministic.
+
+    Notes
+    -----
+    The oracle is the alternating power method ``u = [-g v]_+ / ||.||, v = [-g'u]_+ / ||.||`` from
+    the leading singular vectors of [-g]_+, from both signs of those of g, and from the row of
+    [-g]_+ of largest sum. To maximise over all pairs is hard in general; the bound says how
+    far an answer is from the best one at most, as ``accuracy`` in the trace.
+
+    References
+    ----------
+    [1] X.-T. Yuan, T. Zhang. Truncated power method for sparse eigenvalue problems. JMLR 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conepursuit import FCMP, Cone, LeastSquares, NonnegativeRankOne, minimize
+    >>> X = np.outer([1.0, 2.0], [1.0, 0.0, 3.0]) + np.outer([1.0, 0.0], [0.0, 5.0, 0.0])
+    >>> minimize(LeastSquares(X), Cone(NonnegativeRankOne(X.shape)), FCMP()).status.name
+    'CONVERGED'
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        *,
+        n_nonzero: int | tuple[int, int] | None = None,
+        rounds: int = 0,
+        factored: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__(shape, factored)
+        given = n_nonzero if isinstance(n_nonzero, tuple) else (n_nonzero, n_nonzero)
+        if any(n is not None and not (is_integer(n) and n >= 1) for n in given) or len(given) != 2:
+            raise ValueError(
+                f"n_nonzero is a positive integer, or one for u and one for v; got {n_nonzero!r}."
+            )
+        if not (is_integer(rounds) and rounds >= 0):
+            raise ValueError(f"rounds must be an integer, not negative; got {rounds!r}.")
+        self.n_nonzero, self.rounds = given, int(rounds)
+        self.extra = None
+        if random_state is not None:
+            self.extra = np.random.default_rng(random_state).random(self.shape[1])
+
+    def lmo(self, gradient: Any) -> RankOnes:
+        found, bound = nonnegative_pair(-gradient, self.n_nonzero, self.rounds, self.extra)
+        return self.batch.pair(found, bound)
+
+    def positive_functional(self) -> Any:
+        # the sum of u v' is sum(u) sum(v), each at least the norm
+        if self.factored:
+            return FactoredMatrix(np.ones((1, self.shape[0])), np.ones((1, self.shape[1])))
+        return np.ones(self.shape)
+
+
+class _SymmetricSet(_RankOneSet):
+    """Symmetric rank-one atoms u u'."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__((n, n), factored=False)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape[0]})"
+
+    def positive_functional(self) -> Array:
+        return np.eye(self.shape[0])  # the trace of u u' is 1
+
+
+class PositiveSemidefinite(_SymmetricSet):
+    """The matrices u u' with a unit vector u; their cone is that of semidefinite matrices.
+
+    Parameters
+    ----------
+    n : int
+        Rows and columns.
+
+    Notes
+    -----
+    The oracle is exact: the eigenvector of the least eigenvalue of (g + g') / 2.
+    """
+
+    accuracy = 1.0
+
+    def lmo(self, gradient: Array) -> RankOnes:
+        n = self.shape[0]
+        symmetric = 0.5 * (gradient + gradient.T)
+        if n <= 2 * DENSE:
+            _, vectors = np.linalg.eigh(symmetric)
+            u = vectors[:, 0]
+        else:
+            start = np.random.default_rng(0).standard_normal(n)
+            _, vectors = eigsh(LinearOperator((n, n), symmetric.dot), 1, which="SA", v0=start)
+            u = vectors[:, 0]
+        u = u if u[np.abs(u).argmax()] > 0 else -u
+        return self.batch.pair(Pair(0.0, 0.0, u, u))
+
+    def floor(self, gradient: Array, answer: Atoms) -> float:
+        return min(float(answer.inner(gradient)[0]), 0.0)
+
+
+DENSE = 250
+"""Half the size up to which a spectrum is computed in full."""
+
+
+class NonnegativeSymmetric(_SymmetricSet):
+    """The matrices u u' with a unit vector u >= 0; their cone is that of completely positive ones.
+
+    Parameters
+    ----------
+    n : int
+        Rows and columns.
+
+    Notes
+    -----
+    The oracle is the power method on -g, shifted so that it never descends, from the positive
+    parts of its leading eigenvectors. The bound is that of `NonnegativeRankOne`.
+    """
+
+    def lmo(self, gradient: Array) -> RankOnes:
+        found, bound = symmetric_pair(-0.5 * (gradient + gradient.T))
+        return self.batch.pair(found, bound)

@@ -1,0 +1,518 @@
+"""Plots of fitted factorisations: their components, their ranks, and what they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from conepursuit.arrays import Array, Vector, is_integer
+from conepursuit.estimators.displays import axes, names_of
+from conepursuit.linear import dense
+from conepursuit.plotting import COLOURS
+from conepursuit.targets import count
+
+BLOCK = 2**21
+"""So many entries of the data are dense at a time when residuals are taken."""
+
+LONGEST = 24
+"""Names of features are cut after so many characters."""
+
+
+def panels(
+    figure: Any,
+    n_panels: int,
+    n_columns: int,
+    size: tuple[float, float],
+    margin: float = 0.0,
+    **options: Any,
+) -> tuple[Any, Array]:
+    """Return a figure, a new one if none is given, and so many axes on a grid in it.
+
+    A panel has `size`, and titles of the figure have height `margin`, in inches; `options` go to
+    `subplots`.
+    """
+    n_columns = min(n_columns, n_panels)
+    n_rows = -(-n_panels // n_columns)
+    if figure is None:
+        figure = axes(None).figure
+        figure.clear()
+        figure.set_size_inches(max(n_columns * size[0], 3.2), n_rows * size[1] + margin)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False, **options).ravel()
+    for ax in grid[n_panels:]:
+        ax.remove()
+    return figure, grid[:n_panels]
+
+
+def components_of(estimator: Any) -> Array:
+    """Return H of a fitted estimator."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "components_"):
+        raise ValueError(f"{type(estimator).__name__} has no components_ to draw.")
+    components = np.asarray(estimator.components_)
+    if components.min(initial=0.0) < 0:
+        raise ValueError(
+            f"components_ must not be negative; the least of {type(estimator).__name__} is "
+            f"{components.min():.3g}. Use GreedyNMF or another non-negative factorisation."
+        )
+    return components
+
+
+def weights_for(estimator: Any, X: Any, entry_weight: Any) -> Array:
+    """Return W."""
+    options = {} if entry_weight is None else {"entry_weight": entry_weight}
+    return np.asarray(estimator.transform(X, **options))
+
+
+def feature_labels(estimator: Any, feature_names: Sequence[Any] | None) -> list[str]:
+    """Return the names of the features: those given, those of the estimator, or their numbers."""
+    if feature_names is None:
+        return names_of(estimator)
+    if len(feature_names) != estimator.n_features_in_:
+        raise ValueError(
+            f"feature_names must name each of the {estimator.n_features_in_} features; got "
+            f"{len(feature_names)} names."
+        )
+    return [str(name) for name in feature_names]
+
+
+def check_image(image_shape: Any, order: Any, n_features: int) -> None:
+    """Raise a ValueError if features do not make an image."""
+    if order not in ("C", "F"):
+        raise ValueError(f'order must be "C", by rows, or "F", by columns; got {order!r}.')
+    pair = isinstance(image_shape, Sequence) and len(image_shape) == 2
+    if not pair or not all(is_integer(side) and side > 0 for side in image_shape):
+        raise ValueError(
+            "image_shape must be (height, width) in pixels, or None where features are not "
+            f"pixels; got {image_shape!r}."
+        )
+    if image_shape[0] * image_shape[1] != n_features:
+        raise ValueError(
+            f"image_shape must have height * width = {n_features}, the number of features; got "
+            f"{image_shape!r}, which makes {image_shape[0] * image_shape[1]}."
+        )
+
+
+def draw_image(ax: Any, values: Vector | None, image_shape: Any, order: Any, cmap: Any) -> Any:
+    """Draw a value for each pixel, NaN left blank; None is an empty panel."""
+    ax.set(xticks=[], yticks=[], box_aspect=image_shape[0] / image_shape[1])
+    if values is None:
+        return None
+    return ax.imshow(values.reshape(image_shape, order=order), cmap=cmap, vmin=0.0)
+
+
+def largest(values: Vector, n_top: int) -> Array:
+    """Return the places of the `n_top` largest values that are positive, from the largest down."""
+    order = np.argsort(-values, kind="stable")[:n_top]
+    return order[values[order] > 0]
+
+
+def draw_largest(ax: Any, values: Vector, names: list[str], n_top: int) -> None:
+    """Draw the `n_top` largest values as bars, with names; zeros are left out."""
+    shown = largest(values, n_top)
+    places = np.arange(len(shown))
+    ax.barh(places, values[shown], height=0.75, color=COLOURS[0])
+    labels = [cut(names[j]) for j in shown]
+    ax.set_yticks(places, labels, fontsize="small", parse_math=False)
+    ax.set_ylim(min(n_top, len(values)) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize="small")
+    ax.locator_params(axis="x", nbins=3)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def bars_height(n_top: int, n_features: int) -> float:
+    """Return how high a panel must be for the names beside its bars, in inches."""
+    return 0.19 * min(n_top, n_features)
+
+
+def cut(name: str) -> str:
+    """Return a name that is not too long for a label."""
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+
+
+@dataclass(eq=False)
+class ComponentsDisplay:
+    """The components of a factorisation, as images or by their largest features.
+
+    Parameters
+    ----------
+    components : array of shape (n_components, n_features)
+        The components.
+    names : list of str
+        Names of the features.
+    shares : array of shape (n_components,), optional
+        The share of each component in the sum of all entries of W H.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        What was drawn on.
+    axes_ : array of matplotlib Axes, shape (n_components,)
+        One panel for each component.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from conepursuit.estimators.factor_displays import ComponentsDisplay
+    >>> from conepursuit.estimators.factorization import GreedyNMF
+    >>> X = load_digits().data
+    >>> model = GreedyNMF(4, oracle_rounds=0).fit(X)
+    >>> display = ComponentsDisplay.from_estimator(model, X, image_shape=(8, 8))
+    >>> len(display.axes_)
+    4
+    """
+
+    components: Array
+    names: list[str]
+    shares: Vector | None = None
+    figure_: Any = field(default=None, init=False, repr=False)
+    axes_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        entry_weight: Any = None,
+        feature_names: Sequence[Any] | None = None,
+        figure: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        order: str = "C",
+        n_top: int = 10,
+        n_columns: int = 5,
+        cmap: Any = "viridis",
+    ) -> ComponentsDisplay:
+        """Draw the components of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : GreedyNMF
+            Fitted; or another with non-negative `components_`.
+        X, entry_weight : optional
+            Data, as in `transform`. With X, panels give the share of each component in the sum of
+            W H.
+        feature_names : sequence of str, optional
+            Names of the features, in place of `feature_names_in_`.
+        figure, image_shape, order, n_top, n_columns, cmap
+            As in `plot`.
+        """
+        components, names = components_of(estimator), feature_labels(estimator, feature_names)
+        shares = None
+        if X is not None:
+            sums = weights_for(estimator, X, entry_weight).sum(axis=0) * components.sum(axis=1)
+            shares = sums / (sums.sum() or 1.0)
+        return cls(components, names, shares).plot(
+            figure=figure, image_shape=image_shape, order=order, n_top=n_top,
+            n_columns=n_columns, cmap=cmap,
+        )  # fmt: skip
+
+    def plot(
+        self,
+        *,
+        figure: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        order: str = "C",
+        n_top: int = 10,
+        n_columns: int = 5,
+        cmap: Any = "viridis",
+    ) -> ComponentsDisplay:
+        """Draw, each component on its own scale, since that of H is arbitrary.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, optional
+            What to draw on; it should be empty.
+        image_shape : (int, int), optional
+            Height and width, where features are pixels. None draws bars.
+        order : {"C", "F"}
+            Whether pixels run by rows or by columns.
+        n_top : int
+            Features for each component, where bars are drawn: the largest.
+        n_columns : int
+            Panels side by side.
+        cmap : str or matplotlib Colormap
+            Colours of images.
+        """
+        count(n_top, "n_top")
+        count(n_columns, "n_columns")
+        n_components, n_features = self.components.shape
+        if image_shape is not None:
+            check_image(image_shape, order, n_features)
+            ratio = min(max(image_shape[0] / image_shape[1], 0.25), 4.0)
+            size, margin = (1.4, 0.27 + 1.32 * ratio), 0.0
+        else:
+            shown = {cut(self.names[j]) for row in self.components for j in largest(row, n_top)}
+            width = 1.8 + 0.075 * max(map(len, shown), default=0)
+            size, margin = (width, 0.55 + bars_height(n_top, n_features)), 0.25
+        margin += 0.0 if self.shares is None else 0.25
+        self.figure_, self.axes_ = panels(figure, n_components, n_columns, size, margin)
+        for k, (ax, component) in enumerate(zip(self.axes_, self.components, strict=True)):
+            ax.set_title(self._title(k), fontsize="small")
+            if image_shape is not None:
+                draw_image(ax, component if component.any() else None, image_shape, order, cmap)
+            elif component.any():
+                draw_largest(ax, component / component.sum(), self.names, n_top)
+            else:
+                ax.set(xticks=[], yticks=[])
+        if image_shape is None:
+            self.figure_.supxlabel("share of the component", fontsize="medium")
+        if self.shares is not None:
+            self.figure_.suptitle("components: shares of the sum of W H", fontsize="medium")
+        return self
+
+    def _title(self, k: int) -> str:
+        """Return the number of a component, and its share if it is known."""
+        if not self.components[k].any():
+            return f"{k}: zero"
+        return f"{k}" if self.shares is None else f"{k}: {self.shares[k]:.1%}"
+
+
+@dataclass(eq=False)
+class RankPathDisplay:
+    """The objective at every rank on the way up, and how good the oracle was there.
+
+    Parameters
+    ----------
+    objective : array of shape (n_components,)
+        The objective at ranks 1, 2, ...
+    accuracy : array of shape (n_components,)
+        The proved accuracy of the oracle.
+    held_out : array, optional
+        The mean loss of the entries held out at ranks 1, 2, ...
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        What was drawn on.
+    axes_ : array of matplotlib Axes
+        The panels: objective, held-out loss where there is one, accuracy.
+    """
+
+    objective: Vector
+    accuracy: Vector
+    held_out: Vector | None = None
+    figure_: Any = field(default=None, init=False, repr=False)
+    axes_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, figure: Any = None) -> RankPathDisplay:
+        """Draw the path of a fitted `GreedyNMF`."""
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "rank_path_"):
+            raise ValueError(f"RankPathDisplay needs a GreedyNMF; got {type(estimator).__name__}.")
+        held_out = getattr(estimator, "held_out_path_", None)
+        return cls(estimator.rank_path_, estimator.oracle_accuracy_, held_out).plot(figure=figure)
+
+    def plot(self, *, figure: Any = None) -> RankPathDisplay:
+        """Draw; the rank with the least held-out loss is marked."""
+        heights = [3.0, 1.2] if self.held_out is None else [3.0, 2.0, 1.2]
+        size = (6.4, (1.0 + sum(heights)) / len(heights))
+        self.figure_, self.axes_ = panels(
+            figure, len(heights), 1, size, sharex=True, height_ratios=heights
+        )
+        objective, accuracy = self.axes_[0], self.axes_[-1]
+        draw_ranks(objective, self.objective, "objective", COLOURS[0])
+        log_scale(objective, self.objective)
+        if self.held_out is not None:
+            draw_ranks(self.axes_[1], self.held_out, "held-out loss", COLOURS[1])
+            mark_least(self.axes_[1], self.held_out)
+        draw_ranks(accuracy, self.accuracy, "oracle\naccuracy", COLOURS[2])
+        last = max(len(path) for path in (self.objective, self.held_out) if path is not None)
+        accuracy.set(
+            ylim=(0.0, 1.08), yticks=[0.0, 0.5, 1.0], xlabel="rank", xlim=(0.5, last + 0.5)
+        )
+        accuracy.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        self.figure_.align_ylabels(self.axes_)
+        return self
+
+
+def draw_ranks(ax: Any, values: Vector, name: str, colour: str) -> None:
+    """Draw a value for each of the ranks 1, 2, ..."""
+    marker = "o" if len(values) <= 50 else None
+    ax.plot(np.arange(1, len(values) + 1), values, marker=marker, markersize=4, color=colour)
+    ax.set_ylabel(name)
+    ax.grid(True, color="0.9")
+
+
+def log_scale(ax: Any, values: Vector) -> None:
+    """Give y a log scale, where any value is positive, with round numbers within a decade."""
+    from matplotlib import ticker
+
+    positive = values[values > 0]
+    if not len(positive):
+        return
+    ax.set_yscale("log", nonpositive="mask")
+    if positive.max() < 10 * positive.min():
+        ax.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10]))
+        ax.yaxis.set_major_formatter(ticker.ScalarFormatter())
+        ax.yaxis.set_minor_locator(ticker.NullLocator())
+
+
+def mark_least(ax: Any, values: Vector) -> None:
+    """Mark the rank with the least value."""
+    best = int(np.argmin(values))
+    ax.plot(
+        best + 1, values[best], linestyle="none", marker="o", markersize=9, color="0.3",
+        markerfacecolor="none", label=f"least: rank {best + 1}",
+    )  # fmt: skip
+    ax.legend(frameon=False)
+
+
+@dataclass(eq=False)
+class ResidualsDisplay:
+    """What a factorisation leaves: the residuals of the samples, and those of the features.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples,)
+        ``||x - w H|| / ||x||`` for each sample; NaN where x is zero or has no entry.
+    features : array of shape (n_features,)
+        The root mean square of the residuals of each feature; NaN where it has no entry.
+    names : list of str
+        Names of the features.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        What was drawn on.
+    axes_ : array of two matplotlib Axes
+        The panels: samples and features.
+    """
+
+    samples: Vector
+    features: Vector
+    names: list[str]
+    figure_: Any = field(default=None, init=False, repr=False)
+    axes_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        entry_weight: Any = None,
+        feature_names: Sequence[Any] | None = None,
+        figure: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        order: str = "C",
+        n_top: int = 15,
+        cmap: Any = "viridis",
+    ) -> ResidualsDisplay:
+        """Draw the residuals of data that a fitted estimator transforms.
+
+        Parameters
+        ----------
+        estimator : GreedyNMF
+            Fitted; or another with `transform` and `components_`.
+        X, entry_weight
+            Data, as in `transform`. Missing entries are left out, and weights count in norms and
+            means.
+        feature_names : sequence of str, optional
+            Names of the features, in place of `feature_names_in_`.
+        figure, image_shape, order, n_top, cmap
+            As in `plot`.
+        """
+        components, names = components_of(estimator), feature_labels(estimator, feature_names)
+        weights = weights_for(estimator, X, entry_weight)
+        samples, features = residuals(as_rows(X), weights, components, as_rows(entry_weight))
+        return cls(samples, features, names).plot(
+            figure=figure, image_shape=image_shape, order=order, n_top=n_top, cmap=cmap
+        )
+
+    def plot(
+        self,
+        *,
+        figure: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        order: str = "C",
+        n_top: int = 15,
+        cmap: Any = "viridis",
+    ) -> ResidualsDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, optional
+            What to draw on; it should be empty.
+        image_shape : (int, int), optional
+            Height and width, where features are pixels. None draws bars.
+        order : {"C", "F"}
+            Whether pixels run by rows or by columns.
+        n_top : int
+            Features, where bars are drawn: those that are fitted worst.
+        cmap : str or matplotlib Colormap
+            Colours of the image.
+        """
+        count(n_top, "n_top")
+        if image_shape is not None:
+            check_image(image_shape, order, len(self.features))
+        height = 0.0 if image_shape is not None else 0.8 + bars_height(n_top, len(self.features))
+        self.figure_, self.axes_ = panels(figure, 2, 2, (4.6, max(height, 3.8)))
+        self._draw_samples(self.axes_[0])
+        name, ax = "root-mean-square residual", self.axes_[1]
+        if image_shape is not None:
+            image = draw_image(ax, self.features, image_shape, order, cmap)
+            self.figure_.colorbar(image, ax=ax, label=name)
+            ax.set_title("features", fontsize="medium")
+            return self
+        draw_largest(ax, np.nan_to_num(self.features), self.names, n_top)
+        n_features = len(self.features)
+        which = "" if n_top >= n_features else f", the {n_top} worst shown"
+        ax.set_xlabel(name)
+        ax.set_title(f"{n_features} features{which}", fontsize="medium")
+        return self
+
+    def _draw_samples(self, ax: Any) -> None:
+        """Draw a histogram of the samples, and their median."""
+        shown = self.samples[np.isfinite(self.samples)]
+        left = len(self.samples) - len(shown)
+        if len(shown):
+            middle = float(np.median(shown))
+            ax.hist(shown, bins=30, range=(0.0, shown.max() or 1.0), color=COLOURS[0])
+            ax.axvline(middle, color="0.3", linestyle="--", label=f"median: {middle:.3g}")
+            ax.legend(frameon=False)
+        more = f", {left} zero or empty left out" if left else ""
+        ax.set(xlabel="relative residual", ylabel="number of samples")
+        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.set_title(f"{len(shown)} samples{more}", fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+def as_rows(X: Any) -> Any:
+    """Return data whose rows can be taken, sparse if they are; None stays None."""
+    if X is None:
+        return None
+    return check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+
+
+def residuals(X: Any, W: Array, H: Array, weight: Any) -> tuple[Vector, Vector]:
+    """Return relative residuals of rows and root mean squares of columns, NaN where none count.
+
+    Only a block of rows is dense at a time.
+    """
+    (n_samples, n_features), step = X.shape, max(1, BLOCK // X.shape[1])
+    error, norm = np.zeros(n_samples), np.zeros(n_samples)
+    of_column, counted = np.zeros(n_features), np.zeros(n_features)
+    for start in range(0, n_samples, step):
+        rows = slice(start, start + step)
+        x = dense(X[rows])
+        m = 1.0 * ~np.isnan(x)
+        if weight is not None:
+            m *= dense(weight[rows])
+        x = np.where(m > 0, x, 0.0)
+        squares = m * (x - W[rows] @ H) ** 2
+        error[rows], norm[rows] = squares.sum(axis=1), (m * x**2).sum(axis=1)
+        of_column += squares.sum(axis=0)
+        counted += m.sum(axis=0)
+    return root_ratio(error, norm), root_ratio(of_column, counted)
+
+
+def root_ratio(a: Vector, b: Vector) -> Vector:
+    """Return the roots of a / b, NaN where b is zero."""
+    return np.sqrt(np.divide(a, b, out=np.full_like(a, np.nan), where=b > 0))

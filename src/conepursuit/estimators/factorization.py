@@ -1,0 +1,360 @@
+"""Non-negative matrix factorisation with scikit-learn's contract."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+from threadpoolctl import ThreadpoolController
+
+from conepursuit.arrays import Array, is_integer, is_number
+from conepursuit.factors.base import NO_PENALTIES, Penalty
+from conepursuit.factors.data import FactorData
+from conepursuit.factors.greedy import Factorization, factorize
+from conepursuit.factors.held_out import choose_rank
+from conepursuit.targets import count, tolerance
+
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "loss": ("frobenius", "kullback-leibler"),
+    "algorithm": ("fcmp", "pwmp"),
+    "correction": ("auto", "hals", "gcd", "mu", None),
+}
+
+THREADED = 4_000_000
+"""Entries from which products with the data are worth more than one thread."""
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """X ~ W H with W, H >= 0, built up one rank-one atom at a time.
+
+    Minimises ``loss(X, W H)`` plus penalties, where the loss is ``1/2 ||X - W H||^2`` or the
+    Kullback-Leibler divergence. Each new atom comes from an oracle whose accuracy is measured, all
+    weights are fitted anew, and then all atoms are corrected. So one fit passes through all
+    ranks from 1 to `n_components`, and needs no random start.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        The rank. "auto" goes on while entries that were held out are fitted better, and fits
+        all entries with the best rank.
+    loss : {"frobenius", "kullback-leibler"}
+        The loss.
+    algorithm : {"fcmp", "pwmp"}
+        How weights are fitted when an atom joins: all of them, or by one pairwise step.
+    correction : {"auto", "hals", "gcd", "mu", None}
+        How atoms are corrected: by hierarchical least squares ("hals", for "frobenius") or
+        multiplicative steps ("mu", for "kullback-leibler"), both with extrapolation; by greedy
+        coordinate descent ("gcd"), as in the paper; or not at all.
+    alpha_W, alpha_H : float
+        Weights of the penalties of W and H, with the scaling of `sklearn.decomposition.NMF`.
+    l1_ratio : float
+        The share of the sum of entries in a penalty; the rest goes to half their squares.
+    max_iter : int
+        Most sweeps over both factors at the last rank.
+    rank_sweeps : int
+        Sweeps at each rank on the way up.
+    tol : float
+        Sweeps end when one gains less than this share of the objective.
+    oracle_rounds : int
+        How much work goes into the proof of the oracle's accuracy, for arrays; see
+        `NonnegativeRankOne`. The factors do not depend on it. 0 is fastest.
+    random_state : int, RandomState instance or None
+        Seed of one random start more for the oracle, and of the entries that "auto" holds out.
+        None is deterministic.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        H. Components that would not lower the objective are zero.
+    n_components_ : int
+        The rank.
+    reconstruction_err_ : float
+        ``||X - W H||``, or the root of twice the divergence, over the entries that count.
+    rank_path_ : array of shape (n_components,)
+        The objective at every rank on the way up.
+    oracle_accuracy_ : array of shape (n_components,)
+        A proved lower bound on the accuracy delta of the oracle at every rank.
+    held_out_path_ : array
+        With "auto", the mean loss of the entries held out at every rank.
+    n_iter_ : int
+        Sweeps made at the last rank.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    NaN in X, or weight 0 in the `entry_weight` of `fit` and `transform`, is a missing entry. Where
+    X is sparse all entries count, those that are not stored as zeros; a sparse `entry_weight`
+    leaves out all it does not store.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conepursuit import GreedyNMF
+    >>> X = np.outer([1.0, 2.0, 0.0], [1.0, 0.0, 3.0]) + np.outer([0.0, 1.0, 1.0], [0.0, 5.0, 0.0])
+    >>> model = GreedyNMF(2).fit(X)
+    >>> np.allclose(model.inverse_transform(model.transform(X)), X, atol=1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        loss: str = "frobenius",
+        algorithm: str = "fcmp",
+        correction: str | None = "auto",
+        alpha_W: float = 0.0,
+        alpha_H: float = 0.0,
+        l1_ratio: float = 0.0,
+        max_iter: int = 200,
+        rank_sweeps: int = 30,
+        tol: float = 1e-5,
+        oracle_rounds: int = 4,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.algorithm = algorithm
+        self.correction = correction
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.max_iter = max_iter
+        self.rank_sweeps = rank_sweeps
+        self.tol = tol
+        self.oracle_rounds = oracle_rounds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, entry_weight: Any = None) -> GreedyNMF:
+        """Find H, and W with it.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Non-negative; NaN is missing.
+        y : ignored
+        entry_weight : array_like or scipy.sparse matrix of shape (n_samples, n_features), optional
+            A weight >= 0 for each entry.
+        """
+        self._fit(X, entry_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, entry_weight: Any = None) -> Array:
+        """Return ``fit(X).transform(X)``."""
+        return self._encoded(self._fit(X, entry_weight))
+
+    def _fit(self, X: Any, entry_weight: Any) -> FactorData:
+        self._check()
+        data = self._data(X, entry_weight, reset=True)
+        small = data.shape[0] * data.shape[1] < THREADED
+        with _controller().limit(limits=1 if small else None, user_api="blas"):
+            return self._fit_data(data)
+
+    def _fit_data(self, data: FactorData) -> FactorData:
+        rng = None if self.random_state is None else check_random_state(self.random_state)
+        rank = self.n_components
+        if rank == "auto":
+            draw = np.random.RandomState(0) if rng is None else rng
+            penalties = self._penalties(data.shape)
+            rank, path = choose_rank(data, penalties, draw, algorithm=self.algorithm)
+            self.held_out_path_ = path * self._scale(data)
+        fit = self._factorize(data, int(rank), rng)
+        scale = self._scale(data)
+        self.components_ = fit.right * np.sqrt(data.unit)
+        self.rank_path_, self.oracle_accuracy_ = scale * fit.path, fit.accuracy
+        self.n_components_, self.n_iter_ = len(fit.right), len(fit.values) - 1
+        loss = data.loss(NO_PENALTIES)
+        left, right = fit.left, fit.right
+        root = np.sqrt(2.0 * max(loss.fit(left, right), 0.0))
+        self.reconstruction_err_ = float(root * (np.sqrt(scale) if data.divergence else data.unit))
+        if not fit.converged:
+            warn(
+                f"GreedyNMF made max_iter = {self.max_iter} sweeps and still gained more than "
+                f"tol = {self.tol:g} of the objective with each. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return data
+
+    @staticmethod
+    def _scale(data: FactorData) -> float:
+        """Return the unit of the objective, in which it may be too large to be represented."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.float64(data.unit) ** (1 if data.divergence else 2))
+
+    def _factorize(self, data: FactorData, rank: int, rng: Any) -> Factorization:
+        penalties, corrected = self._penalties(data.shape), self.correction is not None
+        tall = data.shape[0] > data.shape[1]  # X and its transpose have the same factors
+        if tall:
+            data, penalties = data.transposed(), penalties[::-1]
+        fit = factorize(
+            data.loss(penalties, greedy=self.correction == "gcd"),
+            rank,
+            algorithm=self.algorithm,
+            rank_sweeps=self.rank_sweeps if corrected else 0,
+            max_iter=self.max_iter if corrected else 0,
+            tol=self.tol,
+            rounds=self.oracle_rounds,
+            extra=None if rng is None else rng.random_sample(data.shape[1]),
+        )
+        return replace(fit, left=fit.right, right=fit.left) if tall else fit
+
+    def transform(self, X: Any, *, entry_weight: Any = None) -> Array:
+        """Return the W >= 0 that is best for H, shape (n_samples, n_components).
+
+        Parameters
+        ----------
+        X, entry_weight
+            As in `fit`.
+        """
+        check_is_fitted(self, "components_")
+        return self._encoded(self._data(X, entry_weight, reset=False))
+
+    def _encoded(self, data: FactorData) -> Array:
+        penalty = self._penalties(data.shape)[0]
+        return data.weights(self.components_, penalty).T * data.unit
+
+    def inverse_transform(self, W: Any) -> Array:
+        """Return W H."""
+        check_is_fitted(self, "components_")
+        weights = check_array(W, dtype=np.float64, accept_sparse=("csr", "csc"), input_name="W")
+        if weights.shape[1] != len(self.components_):
+            raise ValueError(
+                f"W must have a column for each of the {len(self.components_)} components; got "
+                f"shape {weights.shape}."
+            )
+        return np.asarray(weights @ self.components_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _penalties(self, shape: tuple[int, int]) -> tuple[Penalty, Penalty]:
+        """Return the penalties of W and H; each grows with the terms that it is set against."""
+        n_samples, n_features = shape
+        one, two = float(self.l1_ratio), 1.0 - float(self.l1_ratio)
+        W, H = n_features * float(self.alpha_W), n_samples * float(self.alpha_H)
+        return Penalty(one * W, two * W), Penalty(one * H, two * H)
+
+    def _data(self, X: Any, entry_weight: Any, *, reset: bool) -> FactorData:
+        """Return the data, checked."""
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+        )
+        given = X.data if sparse.issparse(X) else X[~np.isnan(X)]
+        if (given < 0).any():
+            raise ValueError(
+                f"Negative values in data passed to GreedyNMF: X must not be negative; the least "
+                f"entry is {given.min():g}. Shift or clip X."
+            )
+        X, M = observed_entries(X, entry_weight)
+        plain = self.alpha_W == 0 and self.alpha_H == 0
+        return FactorData.of(X, M, self.loss == "kullback-leibler", scale=plain)
+
+    def _check(self) -> None:
+        """Raise a ValueError that says which parameter is wrong."""
+        if self.n_components != "auto":
+            count(self.n_components, "n_components")
+        for name, choices in CHOICES.items():
+            given = getattr(self, name)
+            if not (given is None or isinstance(given, str)) or given not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, choices))}; got {given!r}."
+                )
+        wrong = "mu" if self.loss == "frobenius" else ("hals", "gcd")
+        if self.correction is not None and self.correction in wrong:
+            raise ValueError(
+                f'correction={self.correction!r} is not for loss={self.loss!r}. Use "auto".'
+            )
+        for name in ("alpha_W", "alpha_H"):
+            given = getattr(self, name)
+            if not (is_number(given) and 0 <= given < np.inf):
+                raise ValueError(f"{name} must be finite and not negative; got {given!r}.")
+        if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
+            raise ValueError(f"l1_ratio must be between 0 and 1; got {self.l1_ratio!r}.")
+        for name, least in (("max_iter", 1), ("rank_sweeps", 0), ("oracle_rounds", 0)):
+            given = getattr(self, name)
+            if not (is_integer(given) and given >= least):
+                raise ValueError(f"{name} must be an integer, {least} or more; got {given!r}.")
+        tolerance(self.tol)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
+    """Return the data, zero where they are missing, and the weights, None if all are one."""
+    if sparse.issparse(X):
+        if np.isnan(X.data).any():
+            raise ValueError(
+                "X is sparse and holds NaN. Give entry_weight, a sparse matrix that stores a "
+                "weight for each entry that was observed."
+            )
+        X = sparse.csr_array(X)
+        return (X, None) if entry_weight is None else _stored_entries(X, entry_weight)
+    missing = np.isnan(X)
+    if entry_weight is None and not missing.any():
+        return X, None
+    M = np.ones(X.shape)
+    if entry_weight is not None:
+        given = entry_weight.toarray() if sparse.issparse(entry_weight) else entry_weight
+        M = _checked_weights(given, X.shape)
+    M = np.where(missing, 0.0, M)
+    if not M.any():
+        raise ValueError("no entry of X counts: all are NaN or have weight 0.")
+    return np.where(M > 0, X, 0.0), M
+
+
+def _stored_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
+    """Return sparse data and weights, both stored where the weight is positive."""
+    if not sparse.issparse(entry_weight):
+        raise ValueError(
+            "X is sparse, and entry_weight is not. Give a sparse entry_weight, which stores a "
+            "weight for each entry that was observed, or X.toarray()."
+        )
+    M = sparse.csr_array(_checked_weights(entry_weight, X.shape))
+    M.eliminate_zeros()
+    if not M.nnz:
+        raise ValueError("no entry of X counts: entry_weight stores none that is positive.")
+    pattern = sparse.csr_array((np.ones(M.nnz), M.indices, M.indptr), M.shape)
+    shifted = sparse.csr_array(pattern + X.multiply(pattern))  # so that zeros stay stored
+    shifted.sort_indices(), M.sort_indices()
+    shifted.data -= 1.0
+    return shifted, M
+
+
+def _checked_weights(given: Any, shape: tuple[int, int]) -> Any:
+    """Return weights of all entries, non-negative and of the shape of X."""
+    M = check_array(given, accept_sparse="csr", dtype=np.float64, input_name="entry_weight")
+    if M.shape != shape:
+        raise ValueError(f"entry_weight must have the shape of X, {shape}; got {M.shape}.")
+    check_non_negative(M, "GreedyNMF (entry_weight)")
+    return M

@@ -1,0 +1,151 @@
+"""The Kullback-Leibler divergence of a non-negative factorisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array
+from conepursuit.factored import FactoredMatrix
+from conepursuit.factors.base import NO_PENALTIES, FactorLoss, Penalty, settled
+
+NONE = np.empty((0, 0))
+
+SHARE, RAMP, LIMIT = 0.9, 3, 2.0
+"""Extrapolation: its largest power, how slowly it is reached, and the most an entry may grow."""
+
+
+class DivergenceLoss(FactorLoss):
+    """sum_ij m_ij (X_ij log(X_ij / Z_ij) - X_ij + Z_ij), Z = F'G; updates are multiplicative.
+
+    Parameters
+    ----------
+    X : array or csr_array of shape (m, n)
+        The data; what a sparse matrix does not store is zero.
+    M : array of shape (m, n), optional
+        Weights of the entries of an array.
+    penalties : tuple of Penalty
+        Of F and of G.
+    """
+
+    def __init__(
+        self, X: Any, M: Any = None, penalties: tuple[Penalty, Penalty] = NO_PENALTIES
+    ) -> None:
+        self.shape, self.penalties, self.sparse = X.shape, penalties, sparse.issparse(X)
+        if self.sparse:
+            self.views = X, sparse.csr_array(X.T)
+            self.sides: Any = tuple((Y.data, Y.indices, Y.indptr) for Y in self.views)
+        else:
+            Y, N = np.ascontiguousarray(X), NONE if M is None else np.ascontiguousarray(M)
+            self.sides = (Y, N), (Y.T.copy(), N.T.copy())
+        self.X, self.M = X, M
+
+    def _step(self, F: Array, G: Array, side: int, step: bool, evaluate: bool) -> float:
+        """Make a step of factor `side` and return the divergence before it, as far as asked."""
+        from conepursuit.kernels.divergence_factors import update_dense, update_sparse
+
+        mine, other = (F, G) if side == 0 else (G, F)
+        kernel: Any = update_sparse if self.sparse else update_dense
+        return float(kernel(*self.sides[side], mine, other, *self.penalties[side], step, evaluate))
+
+    def fit(self, F: Array, G: Array) -> float:
+        return self._step(F, G, 0, False, True)
+
+    def update(self, F: Array, G: Array, side: int) -> None:
+        self._step(F, G, side, True, False)
+
+    def corrected(
+        self, F: Array, G: Array, sweeps: int, tol: float
+    ) -> tuple[Array, Array, list[float], bool]:
+        """Improve both factors in turn, with extrapolation; the value never rises.
+
+        Notes
+        -----
+        Multiplicative steps move in the logarithms of the entries, and so does the extrapolation:
+        ``F (F / its last value)^share``, the block majorisation with extrapolation of [1] in other
+        coordinates. The value at a point comes with the step from there. Where it has risen, the
+        last step without extrapolation is taken up again, which cannot.
+
+        References
+        ----------
+        [1] L. T. K. Hien, V. Leplat, N. Gillis. Block majorization minimization with
+        extrapolation and application to beta-NMF. SIAM J. Math. Data Sci. 2025.
+        """
+        at, ahead, age = (F, G), (F, G), 0
+        values: list[float] = []
+        for sweep in range(sweeps + 1):
+            left = ahead[0].copy()
+            value = self._step(left, ahead[1], 0, sweep < sweeps, True) + self._cost(*ahead)
+            if values and value > values[-1] and age:
+                ahead, age, left = at, 0, at[0].copy()
+                value = self._step(left, at[1], 0, sweep < sweeps, True) + self._cost(*at)
+            if values and value > values[-1]:
+                return *at, values, True  # by rounding: nothing moves
+            values.append(value)
+            if sweep == sweeps or settled(values, tol):
+                return *ahead, values, sweep < sweeps
+            right = ahead[1].copy()
+            self._step(left, right, 1, True, False)
+            share, age = min(SHARE, age / (age + RAMP)), age + 1
+            ahead = self._beyond(left, at[0], share), self._beyond(right, at[1], share)
+            at = left, right
+        raise AssertionError("the last sweep returns")
+
+    def _cost(self, F: Array, G: Array) -> float:
+        """Return the penalties."""
+        return self.penalties[0](F) + self.penalties[1](G)
+
+    @staticmethod
+    def _beyond(new: Array, old: Array, share: float) -> Array:
+        """Return about new (new / old)^share."""
+        from conepursuit.kernels.divergence_factors import extrapolate
+
+        if share == 0:
+            return new
+        out = np.empty_like(new)
+        extrapolate(new, old, share, LIMIT, out)
+        return out
+
+    def first(self) -> tuple[Array, Array]:
+        """Return the product of the sums, the minimiser of rank one where all entries count."""
+        X = self.X if self.M is None else self.X * self.M
+        rows, columns = np.asarray(X.sum(axis=1)), np.asarray(X.sum(axis=0))
+        root = np.sqrt(float(rows.sum())) or 1.0
+        return rows[None, :] / root, columns[None, :] / root
+
+    def descent(self, F: Array, G: Array) -> Any:
+        if self.sparse:
+            from conepursuit.kernels.hals import entries
+
+            data, indices, indptr = self.sides[0]
+            model = entries(indices, indptr, np.ascontiguousarray(F.T), np.ascontiguousarray(G.T))
+            ratio = sparse.csr_array((self._ratio(data, model), indices, indptr), self.shape)
+            return FactoredMatrix(-np.ones((1, self.shape[0])), np.ones((1, self.shape[1])), ratio)
+        slope = self._ratio(self.X, F.T @ G)
+        slope -= 1.0
+        return slope if self.M is None else self.M * slope
+
+    @staticmethod
+    def _ratio(x: Array, z: Array) -> Array:
+        """Return x / z, the largest of them where z is zero and x is not."""
+        out: Array = np.divide(x, z, out=np.zeros_like(x), where=z > 0)
+        lost = (x > 0) & (z <= 0)
+        if lost.any():
+            out[lost] = max(float(out.max()), 1.0)
+        return out
+
+    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
+        u, v = F[-1] ** 2, G[-1] ** 2
+        rest, other = F[:-1], G[:-1]
+        if self.sparse:
+            data = descent.base.data
+            share = np.divide(data * data, self.X.data, out=np.zeros_like(data), where=data > 0)
+            bend = sparse.csr_array((share, self.X.indices, self.X.indptr), self.shape)
+        else:
+            z = rest.T @ other
+            bend = np.divide(self.X, z * z, out=np.zeros_like(z), where=(z > 0) & (self.X > 0))
+            if self.M is not None:
+                bend *= self.M
+        return max(float(u @ (bend @ v)), 1e-300)

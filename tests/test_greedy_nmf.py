@@ -1,0 +1,344 @@
+"""GreedyNMF: scikit-learn's contract, the numbers on real data, missing entries, bad input."""
+
+import os
+import pickle
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from conepursuit import GreedyNMF, certify_nnls
+
+FOLDER = os.environ.get("CONEPURSUIT_DATA")
+needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
+rng = np.random.default_rng(0)
+LOSSES = ("frobenius", "kullback-leibler")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def faces():
+    """The CBCL faces, 361 pixels x 2,429 faces, on the paper's scale."""
+    pixels = np.load(Path(FOLDER) / "cbcl" / "cbcl_faces.npz")["faces"]
+    p = pixels.reshape(2429, 361).T.astype(float)
+    return np.clip(((p - p.mean()) / p.std() + 0.25) * 0.25, 0, 1)
+
+
+@pytest.fixture(scope="module")
+def reuters():
+    """The counts of Reuters-21578, 7,769 documents x 26,001 words."""
+    z = np.load(Path(FOLDER) / "reuters" / "reuters_train_counts.npz")
+    parts = z["data"].astype(float), z["indices"].astype(np.int32), z["indptr"]
+    return sparse.csr_array(parts, shape=tuple(z["shape"]))
+
+
+def mixture(m=40, n=25, k=4, noise=0.05):
+    generator = np.random.default_rng(1)
+    W, H = generator.random((m, k)) * (generator.random((m, k)) < 0.6), generator.random((k, n))
+    return np.maximum(W @ H + noise * generator.standard_normal((m, n)), 0.0)
+
+
+def objective(X, model, W):
+    return 0.5 * float(np.sum((X - W @ model.components_) ** 2))
+
+
+@parametrize_with_checks([GreedyNMF(2), GreedyNMF(2, loss="kullback-leibler")])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("algorithm", ["fcmp", "pwmp"])
+@pytest.mark.parametrize("correction", ["auto", "gcd", None])
+def test_every_fit_is_monotone_and_nonnegative(loss, algorithm, correction):
+    if correction == "gcd" and loss != "frobenius":
+        pytest.skip("greedy coordinate descent is for least squares")
+    X = mixture()
+    model = GreedyNMF(6, loss=loss, algorithm=algorithm, correction=correction)
+    W = model.fit_transform(X)
+    assert W.shape == (40, 6)
+    assert model.components_.shape == (6, 25)
+    assert (W >= 0).all()
+    assert (model.components_ >= 0).all()
+    assert model.rank_path_.shape == model.oracle_accuracy_.shape == (6,)
+    assert (np.diff(model.rank_path_) <= 0).all()
+    assert ((model.oracle_accuracy_ > 0) & (model.oracle_accuracy_ <= 1)).all()
+    np.testing.assert_allclose(0.5 * model.reconstruction_err_**2, model.rank_path_[-1], rtol=1e-6)
+
+
+def test_transform_is_exact():
+    X = mixture()
+    model = GreedyNMF(4).fit(X)
+    W = model.transform(X)
+    audit = certify_nnls(model.components_.T, X.T, W.T)
+    assert audit.gap.max() <= 1e-12 * np.sum(X**2)
+    np.testing.assert_allclose(model.fit_transform(X), W)
+    np.testing.assert_allclose(model.inverse_transform(W), W @ model.components_)
+    np.testing.assert_allclose(model.transform(sparse.csr_array(X)), W, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_data_give_the_fit_of_dense_ones(loss):
+    X = mixture() * (rng.random((40, 25)) < 0.5)
+    one = GreedyNMF(3, loss=loss, oracle_rounds=0).fit(X)
+    two = GreedyNMF(3, loss=loss).fit(sparse.csr_matrix(X))
+    np.testing.assert_allclose(two.reconstruction_err_, one.reconstruction_err_, rtol=1e-3)
+    np.testing.assert_allclose(two.transform(X), two.transform(sparse.csc_array(X)), atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_same_seed_gives_the_same_fit(loss):
+    X = mixture()
+    for seed in (None, 0, 7):
+        one, two = (GreedyNMF(4, loss=loss, random_state=seed).fit(X) for _ in range(2))
+        np.testing.assert_array_equal(one.components_, two.components_)
+        np.testing.assert_array_equal(one.oracle_accuracy_, two.oracle_accuracy_)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_missing_entries_by_nan_and_by_weight(loss):
+    X = mixture()
+    missing = rng.random(X.shape) < 0.3
+    holed = np.where(missing, np.nan, X)
+    by_nan = GreedyNMF(3, loss=loss).fit(holed)
+    wild = np.where(missing, 1e3, X)
+    by_weight = GreedyNMF(3, loss=loss).fit(wild, entry_weight=(~missing).astype(float))
+    np.testing.assert_allclose(by_nan.components_, by_weight.components_)
+    W = by_nan.transform(holed)
+    np.testing.assert_allclose(W, by_weight.transform(wild, entry_weight=~missing), atol=1e-9)
+    filled = np.where(missing, np.nanmean(holed), X)
+    naive = NMF(3, max_iter=1000).fit(filled)
+    errors = [
+        np.sum((fit - X)[missing] ** 2)
+        for fit in (W @ by_nan.components_, naive.transform(filled) @ naive.components_)
+    ]
+    assert errors[0] < errors[1]
+
+
+def test_weights_are_replication():
+    X = mixture(10, 8, 2)
+    twice = GreedyNMF(2, tol=0, max_iter=2000).fit(np.vstack([X, X[:3]]))
+    weight = np.ones_like(X)
+    weight[:3] = 2.0
+    once = GreedyNMF(2, tol=0, max_iter=2000).fit(X, entry_weight=weight)
+    np.testing.assert_allclose(once.reconstruction_err_, twice.reconstruction_err_, rtol=1e-4)
+
+
+def test_a_sparse_weight_leaves_out_what_it_does_not_store():
+    X = mixture()
+    seen = rng.random(X.shape) < 0.6
+    X[0, 0], seen[0, 0] = 0.0, True  # an observed zero
+    dense = GreedyNMF(3).fit(X, entry_weight=seen.astype(float))
+    weight = sparse.csr_array(seen.astype(float))
+    other = GreedyNMF(3).fit(sparse.csr_array(X), entry_weight=weight)
+    np.testing.assert_allclose(other.reconstruction_err_, dense.reconstruction_err_, rtol=1e-3)
+    W = other.transform(sparse.csr_array(X), entry_weight=weight)
+    np.testing.assert_allclose(
+        W, other.transform(X, entry_weight=seen.astype(float)), atol=1e-6 * W.max()
+    )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["array", "sparse"])
+def test_the_rank_is_found(kind):
+    X = mixture(120, 80, 4, noise=0.02)
+    model = GreedyNMF("auto", random_state=0).fit(kind(X))
+    assert model.n_components_ == len(model.components_) == len(model.rank_path_)
+    assert 4 <= model.n_components_ <= 6
+    assert len(model.held_out_path_) > model.n_components_
+
+
+def test_penalties_are_those_of_scikit_learn():
+    X = mixture()
+    for ratio in (0.0, 0.5, 1.0):
+        options = {"alpha_W": 0.01, "alpha_H": 0.02, "l1_ratio": ratio}
+        ours = GreedyNMF(3, **options, tol=1e-9, max_iter=5000)
+        theirs = NMF(3, **options, tol=1e-9, max_iter=5000, init="nndsvda")
+        values = []
+        for model in (ours, theirs):
+            W = model.fit_transform(X)
+            H, value = model.components_, objective(X, model, W)
+            for factor, alpha, count in ((W, 0.01, 25), (H, 0.02, 40)):
+                value += alpha * count * ratio * factor.sum()
+                value += 0.5 * alpha * count * (1 - ratio) * np.sum(factor**2)
+            values.append(value)
+        assert values[0] <= values[1] * (1 + 1e-4)
+        np.testing.assert_allclose(ours.rank_path_[-1], values[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+class TestUnusualData:
+    def fit(self, loss, X, k=2, **options):
+        model = GreedyNMF(k, loss=loss, **options)
+        W = model.fit_transform(X)
+        assert np.isfinite(W).all()
+        assert np.isfinite(model.components_).all()
+        assert np.isfinite(model.reconstruction_err_)
+        return model, W
+
+    def test_zeros(self, loss):
+        model, W = self.fit(loss, np.zeros((5, 4)))
+        assert not W.any()
+        assert not model.components_.any()
+        assert model.reconstruction_err_ == 0.0
+
+    def test_a_zero_row_and_column(self, loss):
+        X = mixture()
+        X[3], X[:, 5] = 0.0, 0.0
+        model, W = self.fit(loss, X)
+        np.testing.assert_allclose(W[3], 0.0, atol=1e-12)
+        np.testing.assert_allclose(model.components_[:, 5], 0.0, atol=1e-12)
+
+    def test_more_components_than_the_smaller_side(self, loss):
+        X = mixture(12, 3)
+        model, W = self.fit(loss, X, 7, max_iter=3000, tol=1e-9)
+        np.testing.assert_allclose(W @ model.components_, X, atol=1e-2 * X.max())
+
+    @pytest.mark.parametrize("shape", [(1, 6), (6, 1), (1, 1)])
+    def test_a_single_row_or_column(self, loss, shape):
+        X = rng.random(shape) + 0.1
+        model, W = self.fit(loss, X, 1)
+        np.testing.assert_allclose(W @ model.components_, X, rtol=1e-6)
+
+    def test_integers_and_float32(self, loss):
+        X = rng.poisson(3.0, (20, 10))
+        want = self.fit(loss, X.astype(float))[0].components_
+        np.testing.assert_array_equal(self.fit(loss, X)[0].components_, want)
+        narrow = self.fit(loss, X.astype(np.float32))[0].components_
+        np.testing.assert_allclose(narrow, want, rtol=1e-5)
+
+    @pytest.mark.parametrize("scale", [1e-200, 1e-20, 1e20, 1e200])
+    def test_the_scale_does_not_matter(self, loss, scale):
+        X = mixture()
+        want = self.fit(loss, X)[0].reconstruction_err_
+        got = self.fit(loss, scale * X)[0].reconstruction_err_
+        factor = scale if loss == "frobenius" else np.sqrt(scale)
+        np.testing.assert_allclose(got / factor, want, rtol=1e-3)
+
+    def test_a_row_without_any_entry(self, loss):
+        X = mixture()
+        X[2] = np.nan
+        _, W = self.fit(loss, X)
+        assert W.shape == (40, 2)
+
+    def test_new_samples_with_unseen_features(self, loss):
+        X = mixture()
+        X[:, 0] = 0.0
+        model, _ = self.fit(loss, X)
+        new = mixture()
+        new[:, 0] = 1.0
+        np.testing.assert_allclose(model.transform(new), model.transform(new * (np.arange(25) > 0)))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_components": 0}, "n_components must be a positive integer; got 0"),
+        ({"n_components": 2.5}, "n_components must be a positive integer; got 2.5"),
+        ({"n_components": "all"}, "n_components must be a positive integer"),
+        ({"loss": "kl"}, "loss must be one of 'frobenius', 'kullback-leibler'; got 'kl'"),
+        ({"algorithm": "omp"}, "algorithm must be one of"),
+        ({"correction": "mu"}, "correction='mu' is not for loss='frobenius'"),
+        ({"alpha_W": -1.0}, "alpha_W must be finite and not negative; got -1.0"),
+        ({"l1_ratio": 2.0}, "l1_ratio must be between 0 and 1; got 2.0"),
+        ({"max_iter": 0}, "max_iter must be an integer, 1 or more; got 0"),
+        ({"rank_sweeps": -1}, "rank_sweeps must be an integer, 0 or more; got -1"),
+        ({"oracle_rounds": None}, "oracle_rounds must be an integer"),
+        ({"tol": -1.0}, "tol must be a number that is not negative; got -1.0"),
+    ],
+)
+def test_wrong_parameters(options, words):
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        GreedyNMF(**{"n_components": 2, **options}).fit(mixture())
+
+
+def test_wrong_data():
+    X = mixture()
+    model = GreedyNMF(2)
+    with pytest.raises(ValueError, match="the least entry is -1"):
+        model.fit(X - 1.0 * (X.min() == X))
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(np.where(X.max() == X, np.inf, X))
+    with pytest.raises(ValueError, match="no entry of X counts"):
+        model.fit(np.full((3, 3), np.nan))
+    with pytest.raises(ValueError, match="must have the shape of X"):
+        model.fit(X, entry_weight=np.ones((2, 2)))
+    with pytest.raises(ValueError, match="Negative values"):
+        model.fit(X, entry_weight=-np.ones_like(X))
+    with pytest.raises(ValueError, match="X is sparse, and entry_weight is not"):
+        model.fit(sparse.csr_array(X), entry_weight=np.ones_like(X))
+    with pytest.raises(ValueError, match="X is sparse and holds NaN"):
+        model.fit(sparse.csr_array(np.where(X > 1, np.nan, X)))
+    with pytest.raises(NotFittedError):
+        model.transform(X)
+    model.fit(X)
+    with pytest.raises(ValueError, match="a column for each of the 2 components"):
+        model.inverse_transform(np.ones((3, 5)))
+
+
+def test_a_warning_where_sweeps_run_out():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GreedyNMF(2, max_iter=5000).fit(mixture())
+        with pytest.raises(ConvergenceWarning, match="made max_iter = 2 sweeps"):
+            GreedyNMF(3, max_iter=2, tol=1e-9).fit(mixture())
+
+
+def test_names_clones_and_pickles():
+    X = pd.DataFrame(mixture(10, 4), columns=list("abcd"))
+    model = GreedyNMF(2).fit(X)
+    assert list(model.feature_names_in_) == list("abcd")
+    assert list(model.get_feature_names_out()) == ["greedynmf0", "greedynmf1"]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    np.testing.assert_array_equal(clone(model).fit(X).components_, model.components_)
+
+
+@needs_data
+class TestRealData:
+    def test_faces_of_rank_10(self, faces):
+        fits = [GreedyNMF(10, random_state=seed).fit(faces) for seed in range(5)]
+        values = [0.5 * fit.reconstruction_err_**2 for fit in fits]
+        assert np.mean(values) <= 2225
+        accuracy = fits[0].oracle_accuracy_
+        assert ((accuracy > 0) & (accuracy <= 1)).all()
+        assert np.median(accuracy) > 0.9
+
+    def test_faces_of_rank_50(self, faces):
+        model = GreedyNMF(50, oracle_rounds=0, random_state=0).fit(faces)
+        assert 0.5 * model.reconstruction_err_**2 <= 782
+        assert (np.diff(model.rank_path_) < 0).all()
+
+    def test_the_rank_path_is_no_worse_than_separate_fits(self, faces):
+        path = GreedyNMF(26, oracle_rounds=0).fit(faces).rank_path_
+        for rank in (2, 5, 10, 15, 25):
+            separate = GreedyNMF(rank, oracle_rounds=0).fit(faces).rank_path_[-1]
+            theirs = 0.5 * NMF(rank).fit(faces).reconstruction_err_ ** 2
+            assert path[rank - 1] <= 1.01 * min(separate, theirs)
+
+    def test_faces_with_missing_entries(self, faces):
+        missing = np.random.default_rng(0).random(faces.shape) < 0.3
+        holed = np.where(missing, np.nan, faces)
+        model = GreedyNMF(10, oracle_rounds=0)
+        ours = model.fit_transform(holed) @ model.components_
+        filled = np.where(missing, np.nanmean(holed, axis=1, keepdims=True), faces)
+        theirs = NMF(10)
+        fit = theirs.fit_transform(filled) @ theirs.components_
+        errors = [np.sqrt(np.mean((each - faces)[missing] ** 2)) for each in (ours, fit)]
+        assert errors[0] < 0.9 * errors[1]
+
+    def test_reuters_stays_sparse(self, reuters):
+        GreedyNMF(1, max_iter=1).fit(reuters[:50])  # compiles
+        tracemalloc.start()
+        model = GreedyNMF(10).fit(reuters)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert 0.5 * model.reconstruction_err_**2 <= 591_500
+        assert peak < 2e8
