@@ -124,6 +124,33 @@ def test_an_update_keeps_to_its_side_and_never_rises(kind):
             value = now
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("growth", [0.5, 3.0])
+def test_atoms_may_join_in_batches(kind, growth):
+    loss = losses(low_rank())[kind]
+    for algorithm in ("fcmp", "pwmp"):
+        fit = factorize(loss, 9, algorithm=algorithm, growth=growth, rank_sweeps=3, max_iter=30)
+        assert fit.left.shape == (9, 30)
+        assert len(fit.path) == len(fit.accuracy) == 9
+        assert (np.diff(fit.path) <= 1e-12 * abs(fit.path[0])).all()
+        assert ((fit.accuracy >= 0) & (fit.accuracy <= 1)).all()
+
+
+def test_large_data_are_swept_in_float32_and_finished_in_float64():
+    X = low_rank(400, 300, 5)
+    loss = FactorData(X, None, False).loss(NO_PENALTIES)
+    assert loss.coarse
+    fit = factorize(loss, 5, max_iter=2000, tol=1e-12)
+    assert not loss.coarse
+    exact = 0.5 * np.sum((X - fit.left.T @ fit.right) ** 2)
+    np.testing.assert_allclose(fit.path[-1], exact, rtol=1e-10)
+    slope = fit.right @ (fit.left.T @ fit.right - X).T
+    assert np.abs(slope * fit.left).max() <= 1e-5 * np.abs(fit.right @ X.T).max() * fit.left.max()
+    low = FactorData(low_rank(400, 300, 5, noise=0.0), None, False).loss(NO_PENALTIES)
+    assert factorize(low, 7, rank_sweeps=200).path[-1] >= 0
+    assert not low.coarse  # where float32 would show, it is not used
+
+
 def test_squares_reach_a_stationary_point():
     X = low_rank()
     fit = factorize(FactorData(X, None, False).loss(NO_PENALTIES), 4, max_iter=3000, tol=0.0)

@@ -58,10 +58,29 @@ def nonnegative_pair(
 ) -> tuple[Pair, float]:
     """Return unit vectors u, v >= 0 of large u'Mv, and an upper bound on it over all of them.
 
+    The parameters are those of `nonnegative_pairs`.
+    """
+    (found,), bound = nonnegative_pairs(M, 1, n_nonzero, rounds, extra)
+    return found, bound
+
+
+def nonnegative_pairs(
+    M: Any,
+    count: int,
+    n_nonzero: Kept = (None, None),
+    rounds: int = 0,
+    extra: Array | None = None,
+) -> tuple[list[Pair], float]:
+    """Return several pairs of unit vectors u, v >= 0, and an upper bound on u'Mv over all of them.
+
+    Each but the first is one of M less those before it, which is below M; so is its value.
+
     Parameters
     ----------
     M : array or FactoredMatrix
         The matrix.
+    count : int
+        How many pairs.
     n_nonzero : tuple of (int or None)
         The most non-zero entries of u and v.
     rounds : int
@@ -83,10 +102,18 @@ def nonnegative_pair(
         heavy = int((P @ sums).argmax())
         row = P[heavy] if dense else P[[heavy]].toarray()[0]
         starts += [np.abs(perron.right), row]
-    found = alternate(M, starts if extra is None else [*starts, extra], n_nonzero)
-    if dense and rounds and bound > found.value > 0:
-        bound = min(bound, spectral_bound(M, found.value, rounds))
-    return found, max(bound, found.value, 0.0)
+    starts = starts if extra is None else [*starts, extra]
+    found = [alternate(M, starts, n_nonzero)]
+    if dense and rounds and bound > found[0].value > 0:
+        bound = min(bound, spectral_bound(M, found[0].value, rounds))
+    while len(found) < count and found[-1].value > 0:
+        scaled, right = -found[-1].value * found[-1].left, found[-1].right
+        if dense:
+            M = M + scaled[:, None] * right
+        else:
+            M = M + FactoredMatrix(scaled[None, :], right[None, :])
+        found.append(alternate(M, starts, n_nonzero))
+    return found, max(bound, found[0].value, 0.0)
 
 
 def symmetric_pair(M: Array) -> tuple[Pair, float]:
@@ -147,40 +174,39 @@ def alternate(M: Any, starts: list[Array], n_nonzero: Kept) -> Pair:
     ``u = [M v]_+ / ||.||, v = [M'u]_+ / ||.||``, each the exact maximiser for the other, so that
     u'Mv never falls. With `n_nonzero` all but the largest entries are dropped at each step [1].
     """
-    right = np.stack([unit(start) for start in starts], axis=1)
-    right = right.astype(getattr(M, "dtype", right.dtype))
-    for _ in range(SCREEN):
-        left, _ = _nonnegative_units(M @ right, n_nonzero[0])
-        right, values = _nonnegative_units((left.T @ M).T, n_nonzero[1])
-    best = int(values.argmax())
-    u, v, value = left[:, best], right[:, best], float(values[best])
-    for _ in range(ROUNDS):
-        u, _ = _nonnegative_units((M @ v)[:, None], n_nonzero[0])
-        v, values = _nonnegative_units((u.T @ M).T, n_nonzero[1])
-        u, v, gained = u[:, 0], v[:, 0], float(values[0]) - value
-        value += gained
-        if gained <= GAIN * value:
+    rights = np.stack([unit(start) for start in starts])
+    rights = rights.astype(getattr(M, "dtype", rights.dtype))
+    values = np.zeros(len(starts))
+    for sweep in range(SCREEN + ROUNDS):
+        if sweep == SCREEN:  # all starts were tried; the best one goes on alone
+            best = int(values.argmax())
+            rights, values = rights[[best]], values[[best]]
+        before = values
+        lefts, _ = _nonnegative_units(rights @ M.T, n_nonzero[0])
+        rights, values = _nonnegative_units(lefts @ M, n_nonzero[1])
+        if len(values) == 1 and values[0] - before[0] <= GAIN * values[0]:
             break
-    return Pair(value, 0.0, u, v)
+    return Pair(float(values[0]), 0.0, lefts[0], rights[0])
 
 
-def _nonnegative_units(columns: Array, n_nonzero: int | None) -> tuple[Array, Array]:
-    """Return the normalised positive parts of columns, and their norms.
+def _nonnegative_units(rows: Array, n_nonzero: int | None) -> tuple[Array, Array]:
+    """Return the normalised positive parts of rows, and their norms.
 
     Where no entry is positive the least bad unit vector is returned, with its entry for a norm.
     """
-    kept = np.maximum(columns, 0.0)
-    if n_nonzero is not None and n_nonzero < len(kept):
-        dropped = np.argpartition(kept, len(kept) - n_nonzero, axis=0)[: len(kept) - n_nonzero]
-        np.put_along_axis(kept, dropped, 0.0, axis=0)
-    largest = kept.max(axis=0)
+    kept, n = np.maximum(rows, 0.0), rows.shape[1]
+    if n_nonzero is not None and n_nonzero < n:
+        dropped = np.argpartition(kept, n - n_nonzero, axis=1)[:, : n - n_nonzero]
+        np.put_along_axis(kept, dropped, 0.0, axis=1)
+    largest = kept.max(axis=1)
     scale = np.where(largest > 0, largest, 1.0)
-    kept /= scale
-    norms = np.sqrt(np.einsum("ij,ij->j", kept, kept))
-    for j in np.flatnonzero(norms == 0):
-        top = int(columns[:, j].argmax())
-        kept[top, j], norms[j], scale[j] = 1.0, 1.0, columns[top, j]
-    return kept / norms, norms * scale
+    kept /= scale[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->i", kept, kept))
+    for i in np.flatnonzero(norms == 0):
+        top = int(rows[i].argmax())
+        kept[i, top], norms[i], scale[i] = 1.0, 1.0, rows[i, top]
+    kept /= norms[:, None]
+    return kept, norms * scale
 
 
 def spectral_bound(M: Array, level: float, rounds: int) -> float:

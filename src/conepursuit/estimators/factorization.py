@@ -70,7 +70,11 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     max_iter : int
         Most sweeps over both factors at the last rank.
     rank_sweeps : int
-        Sweeps at each rank on the way up.
+        Most sweeps at each rank on the way up; they end when little is gained.
+    rank_growth : float
+        How many atoms join at a time, as a share of those that are there. 0: one at a time, so
+        that every rank is fitted. Where only the last rank matters, ``rank_growth=0.5`` with
+        ``rank_sweeps=2`` is several times faster.
     tol : float
         Sweeps end when one gains less than this share of the objective.
     oracle_rounds : int
@@ -89,7 +93,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     reconstruction_err_ : float
         ``||X - W H||``, or the root of twice the divergence, over the entries that count.
     rank_path_ : array of shape (n_components,)
-        The objective at every rank on the way up.
+        The objective at every rank on the way up; of a rank that `rank_growth` passes over, a
+        value that it reaches at least.
     oracle_accuracy_ : array of shape (n_components,)
         A proved lower bound on the accuracy delta of the oracle at every rank.
     held_out_path_ : array
@@ -127,6 +132,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         l1_ratio: float = 0.0,
         max_iter: int = 200,
         rank_sweeps: int = 30,
+        rank_growth: float = 0.0,
         tol: float = 1e-5,
         oracle_rounds: int = 4,
         random_state: Any = None,
@@ -140,6 +146,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.rank_sweeps = rank_sweeps
+        self.rank_growth = rank_growth
         self.tol = tol
         self.oracle_rounds = oracle_rounds
         self.random_state = random_state
@@ -210,6 +217,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             data.loss(penalties, greedy=self.correction == "gcd"),
             rank,
             algorithm=self.algorithm,
+            growth=float(self.rank_growth),
             rank_sweeps=self.rank_sweeps if corrected else 0,
             max_iter=self.max_iter if corrected else 0,
             tol=self.tol,
@@ -290,7 +298,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError(
                 f'correction={self.correction!r} is not for loss={self.loss!r}. Use "auto".'
             )
-        for name in ("alpha_W", "alpha_H"):
+        for name in ("alpha_W", "alpha_H", "rank_growth"):
             given = getattr(self, name)
             if not (is_number(given) and 0 <= given < np.inf):
                 raise ValueError(f"{name} must be finite and not negative; got {given!r}.")

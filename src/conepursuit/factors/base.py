@@ -53,11 +53,14 @@ class FactorLoss(ABC):
         Of F and of G.
     views : tuple of csr_array
         Sparse data by rows and by columns; empty for arrays.
+    coarse : bool
+        Whether products with the data are rounded to float32, until `refine`.
     """
 
     shape: tuple[int, int]
     penalties: tuple[Penalty, Penalty] = NO_PENALTIES
     views: tuple[Any, ...] = ()
+    coarse: bool = False
 
     @abstractmethod
     def fit(self, F: Array, G: Array) -> float:
@@ -72,22 +75,26 @@ class FactorLoss(ABC):
         """Improve factor `side` (0: F, 1: G) in place; return the value if it costs nothing."""
 
     @abstractmethod
-    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
-        """Return a guess of the curvature along the last component, which has no weight yet."""
+    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
+        """Return a guess of the curvature along the components after `old`, without weight yet."""
 
-    def join(self, F: Array, G: Array, algorithm: str, descent: Any) -> tuple[Array, Array]:
-        """Return the factors with weights fitted after a new component, the last, joined.
+    def join(
+        self, F: Array, G: Array, old: int, algorithm: str, descent: Any
+    ) -> tuple[Array, Array]:
+        """Return the factors with weights fitted after the components from `old` on have joined.
 
         The model is the quadratic one of FCMP's variant 0, L times the Gram matrix, with an L
         that is raised until the value falls.
         """
         gram, start = (F @ F.T) * (G @ G.T), np.ones(len(F))
-        start[-1] = 0.0
+        start[old:] = 0.0
         scores = self.scores(F, G, start, descent)
-        before, curvature = self.fit(start[:, None] * F, G), self.smoothness(F, G, descent)
-        rule = refitted if algorithm == "fcmp" else pairwise
+        before, curvature = self.fit(start[:, None] * F, G), self.smoothness(F, G, old, descent)
         for _ in range(ATTEMPTS):
-            weights = rule(curvature * gram, scores, start)
+            if algorithm == "fcmp":
+                weights = nonnegative(curvature * gram, scores, start, Factor())
+            else:
+                weights = pairwise(curvature * gram, scores, start, old)
             if self.fit(weights[:, None] * F, G) <= before:
                 return weights[:, None] * F, G
             curvature *= 4.0
@@ -158,35 +165,35 @@ class FactorLoss(ABC):
         for view, places in zip(self.views, slots, strict=True):
             view.data[places] = values
 
+    def refine(self) -> None:
+        """Compute to full precision from now on."""
+        self.coarse = False
+
     def first(self) -> tuple[Array, Array] | None:
         """Return the factors of rank one to start from, where the loss of F'G = 0 is infinite."""
         return None
 
 
-def refitted(gram: Array, scores: Vector, start: Vector) -> Vector:
-    """Return the weights of all components that minimise a quadratic model: FCMP."""
-    return nonnegative(gram, scores, start, Factor())
-
-
-def pairwise(gram: Array, scores: Vector, start: Vector) -> Vector:
-    """Return the weights after a pairwise step to the last component: PWMP.
+def pairwise(gram: Array, scores: Vector, start: Vector, old: int) -> Vector:
+    """Return the weights after a pairwise step to each component from `old` on: PWMP.
 
     The component of steepest ascent gives weight, or the origin, where none ascends.
     """
     norms = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    slopes = np.divide(scores, norms, out=np.zeros_like(scores), where=norms > 0)
-    weights, new = start.copy(), len(start) - 1
-    v = int(slopes[:-1].argmax()) if new else -1
-    direction = np.zeros(len(start))
-    direction[new] = 1.0 / norms[new]
-    if v >= 0 and slopes[v] > LEVEL * abs(slopes[new]):
-        direction[v] = -1.0 / norms[v]
-    curvature = float(direction @ gram @ direction)
-    step = -float(direction @ scores) / curvature if curvature > 0 else 0.0
-    if v >= 0 and direction[v] < 0:
-        step = min(step, start[v] * norms[v])
-    weights += max(step, 0.0) * direction
-    return np.maximum(weights, 0.0)
+    weights = start.copy()
+    for new in range(old, len(start)):
+        slopes = scores + gram @ (weights - start)
+        slopes = np.divide(slopes, norms, out=np.zeros_like(slopes), where=norms > 0)
+        direction = np.zeros(len(start))
+        direction[new], most = 1.0 / norms[new], np.inf
+        v = int(slopes[:old].argmax()) if old else -1
+        if v >= 0 and slopes[v] > LEVEL * abs(slopes[new]):
+            direction[v], most = -1.0 / norms[v], weights[v] * norms[v]
+        curvature = float(direction @ gram @ direction)
+        descent = -float((norms * direction) @ slopes)
+        step = min(descent / curvature, most) if curvature > 0 else 0.0
+        weights = np.maximum(weights + max(step, 0.0) * direction, 0.0)
+    return weights
 
 
 def extrapolated(new: Array, old: Array, momentum: float) -> Array:

@@ -136,16 +136,15 @@ class DivergenceLoss(FactorLoss):
             out[lost] = max(float(out.max()), 1.0)
         return out
 
-    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
-        u, v = F[-1] ** 2, G[-1] ** 2
-        rest, other = F[:-1], G[:-1]
+    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         if self.sparse:
             data = descent.base.data
             share = np.divide(data * data, self.X.data, out=np.zeros_like(data), where=data > 0)
-            bend = sparse.csr_array((share, self.X.indices, self.X.indptr), self.shape)
+            bend: Any = sparse.csr_array((share, self.X.indices, self.X.indptr), self.shape)
         else:
-            z = rest.T @ other
+            z = F[:old].T @ G[:old]
             bend = np.divide(self.X, z * z, out=np.zeros_like(z), where=(z > 0) & (self.X > 0))
             if self.M is not None:
                 bend *= self.M
-        return max(float(u @ (bend @ v)), 1e-300)
+        curvatures = np.einsum("ki,ki->k", F[old:] ** 2 @ bend, G[old:] ** 2)
+        return max(float(curvatures.max()), 1e-300)

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.atoms.power import nonnegative_pair
+from conepursuit.atoms.power import nonnegative_pairs
 from conepursuit.factors.base import FactorLoss
 
 PASSING = 3e-4
 """The relative gain of a sweep that ends them at a rank on the way up."""
+
+ROUNDED = 1e-6
+"""Relative gains and rises below this may be the rounding of float32."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Factorization:
     left, right : arrays of shape (k, m) and (k, n)
         The factors, one component per row; X is approximated by ``left.T @ right``.
     path : array of shape (k,)
-        The value at every rank on the way up, the last one after all sweeps.
+        The value at every rank on the way up, the last one after all sweeps. A rank that was
+        passed over has a value that the ones before it reach.
     accuracy : array of shape (k,)
         delta of the oracle's answer behind each atom.
     values : list of float
@@ -50,6 +54,7 @@ def factorize(
     n_components: int,
     *,
     algorithm: str = "fcmp",
+    growth: float = 0.0,
     rank_sweeps: int = 3,
     max_iter: int = 200,
     tol: float = 1e-5,
@@ -57,7 +62,7 @@ def factorize(
     extra: Array | None = None,
     watch: Callable[[int, Array, Array], bool] | None = None,
 ) -> Factorization:
-    """Add one rank-one atom at a time, and correct all of them by sweeps after each.
+    """Add rank-one atoms, and correct all of them by sweeps after each.
 
     Parameters
     ----------
@@ -67,8 +72,10 @@ def factorize(
         The last rank.
     algorithm : {"fcmp", "pwmp"}
         How weights are fitted when an atom joins.
+    growth : float
+        How many atoms join at a time, as a share of those that are there; at least one.
     rank_sweeps : int
-        Sweeps at every rank but the last.
+        Most sweeps at every rank but the last.
     max_iter, tol : int, float
         Most sweeps at the last rank, and the relative gain of one that ends them.
     rounds, extra
@@ -80,37 +87,62 @@ def factorize(
     path: list[float] = []
     accuracy: list[float] = []
     values, converged = [np.inf], True
-    for rank in range(1, n_components + 1):
-        sweeps, least = (max_iter, tol) if rank == n_components else (rank_sweeps, PASSING)
+    while len(F) < n_components:
         before = F, G, values[-1]
-        F, G, delta = _extended(loss, F, G, algorithm, rounds, extra)
-        F, G, values, converged = loss.corrected(F, G, sweeps, least)
-        if values[-1] > before[2]:  # a penalty can make an atom more than it is worth
-            F, G = _padded(before[0]), _padded(before[1])
+        more = min(1 + int(growth * len(F)), n_components - len(F))
+        F, G, deltas = _extended(loss, F, G, more, algorithm, rounds, extra)
+        if len(F) < n_components:
+            F, G, values, converged = loss.corrected(F, G, rank_sweeps, PASSING)
+        else:
+            F, G, values, converged = _finished(loss, F, G, max_iter, tol)
+        if values[-1] > before[2] * (1 + ROUNDED):  # a penalty can exceed what an atom is worth
+            F, G = _padded(before[0], more), _padded(before[1], more)
             values = [before[2]]
-        accuracy.append(delta)
-        path.append(values[-1])
-        if watch is not None and watch(rank, F, G):
+        accuracy += deltas
+        path += (len(deltas) - 1) * [before[2]] + [values[-1]]
+        if watch is not None and watch(len(F), F, G):
             break
     return Factorization(F, G, np.array(path), np.array(accuracy), values, converged)
 
 
 def _extended(
-    loss: FactorLoss, F: Array, G: Array, algorithm: str, rounds: int, extra: Array | None
-) -> tuple[Array, Array, float]:
-    """Return the factors with one atom more, all weights fitted, and the oracle's accuracy."""
+    loss: FactorLoss,
+    F: Array,
+    G: Array,
+    more: int,
+    algorithm: str,
+    rounds: int,
+    extra: Array | None,
+) -> tuple[Array, Array, list[float]]:
+    """Return the factors with more atoms, all weights fitted, and the accuracy of each."""
     first = loss.first() if not len(F) else None
     if first is not None:
-        return *first, 1.0
+        return *first, [1.0]
     descent = loss.descent(F, G)
-    found, bound = nonnegative_pair(descent, rounds=rounds, extra=extra)
-    delta = max(found.value, 0.0) / bound if bound > 0 else 1.0
-    if not found.value > 0:
-        return _padded(F), _padded(G), delta
-    F, G = np.vstack([F, found.left]), np.vstack([G, found.right])
-    return *loss.join(F, G, algorithm, descent), delta
+    found, bound = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
+    deltas = [max(pair.value, 0.0) / bound if bound > 0 else 1.0 for pair in found]
+    found = [pair for pair in found if pair.value > 0]
+    old, missing = len(F), more - len(found)
+    deltas += (more - len(deltas)) * deltas[-1:]
+    if found:
+        F = np.vstack([F, *(pair.left for pair in found)])
+        G = np.vstack([G, *(pair.right for pair in found)])
+        F, G = loss.join(F, G, old, algorithm, descent)
+    return _padded(F, missing), _padded(G, missing), deltas
 
 
-def _padded(F: Array) -> Array:
-    """Return a factor with a component more, which is zero."""
-    return np.vstack([F, np.zeros((1, F.shape[1]))])
+def _finished(
+    loss: FactorLoss, F: Array, G: Array, sweeps: int, tol: float
+) -> tuple[Array, Array, list[float], bool]:
+    """Sweep until nothing is gained, at first with what precision is fast."""
+    rough: list[float] = []
+    if loss.coarse:
+        F, G, rough, _ = loss.corrected(F, G, sweeps, max(tol, ROUNDED))
+        loss.refine()
+    F, G, values, converged = loss.corrected(F, G, sweeps - max(len(rough) - 1, 0), tol)
+    return F, G, rough[:-1] + values, converged
+
+
+def _padded(F: Array, count: int) -> Array:
+    """Return a factor with more components, which are zero."""
+    return np.vstack([F, np.zeros((count, F.shape[1]))]) if count else F

@@ -176,8 +176,8 @@ class Imputed(FactorLoss):
     def update(self, F: Array, G: Array, side: int) -> None:
         self._imputed(F, G).update(F, G, side)
 
-    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
-        return self.inner.smoothness(F, G, descent)
+    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
+        return self.inner.smoothness(F, G, old, descent)
 
     def first(self) -> tuple[Array, Array] | None:
         return self.inner.first()

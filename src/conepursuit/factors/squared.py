@@ -15,7 +15,12 @@ INNER = 4
 """Sweeps over a factor for each product with the data, which costs more than they do."""
 
 SINGLE = 100_000
-"""Dense data with so many entries have a float32 copy, half the memory to read, for the oracle."""
+"""Dense data with so many entries have a float32 copy, half the memory to read.
+
+The oracle works with it, and so do products with the data until the sweeps settle."""
+
+COARSE = 5e-3
+"""Share of ||X||^2 below which the loss would show the rounding of float32."""
 
 
 class SquaredLoss(FactorLoss):
@@ -52,7 +57,7 @@ class SquaredLoss(FactorLoss):
         self.single = None
         if not self.sparse and X.size >= SINGLE:
             self.single = X.astype(np.float32)
-        self.coarse = False
+        self.coarse = self.single is not None
         self._last: tuple[Any, int, Any] = (None, -1, None)
 
     def products(self, other: Array, side: int) -> Array:
@@ -62,7 +67,8 @@ class SquaredLoss(FactorLoss):
             return kept
         if self.sparse:
             found = np.ascontiguousarray((self.views[side] @ np.ascontiguousarray(other.T)).T)
-        elif self.coarse and self.single is not None:
+        elif self.coarse:
+            assert self.single is not None
             data = self.single.T if side == 0 else self.single
             found = (other.astype(np.float32) @ data).astype(np.float64)
         else:
@@ -98,7 +104,14 @@ class SquaredLoss(FactorLoss):
             gram[np.diag_indices(len(gram))] += penalty.squared
         self._sweep(gram, target, mine)
         value += 0.5 * self.square - float(np.vdot(target, mine))
-        return value + 0.5 * float(np.vdot(gram, mine @ mine.T))
+        value += 0.5 * float(np.vdot(gram, mine @ mine.T))
+        if value < COARSE * self.square:
+            self.refine()
+        return value
+
+    def refine(self) -> None:
+        super().refine()
+        self._last = (None, -1, None)
 
     def _sweep(self, gram: Array, target: Array, F: Array) -> None:
         if self.greedy:
@@ -110,7 +123,7 @@ class SquaredLoss(FactorLoss):
 
             hals(gram, target, F, INNER)
 
-    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
+    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         return 1.0
 
     def scores(self, F: Array, G: Array, weights: Vector, descent: Any) -> Vector:
@@ -153,7 +166,7 @@ class WeightedSquaredLoss(FactorLoss):
         mine, other = (F, G) if side == 0 else (G, F)
         sweep_weighted(*self.sides[side], mine, other, *self.penalties[side], INNER)
 
-    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
+    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         return float(self.M.max())
 
 
@@ -196,5 +209,5 @@ class ObservedSquaredLoss(FactorLoss):
         mine, other = (F, G) if side == 0 else (G, F)
         sweep_observed(*self.sides[side], mine, other, *self.penalties[side], INNER)
 
-    def smoothness(self, F: Array, G: Array, descent: Any) -> float:
+    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         return self.most

@@ -17,8 +17,8 @@ constant. So nothing in P has a scale. Its optimum has sum_r u_r (c_r + q_r u_r)
 
     P(u) - min P <= <g, u> + |min(g, 0)|,
 
-which proves the result. Sweeps over single weights find those that are zero; then steps of Newton's
-method in all others end it.
+which proves the result. Sweeps over single weights, which are safe from anywhere, take turns with
+steps of Newton's method, which end it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,10 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import EPS
-from conepursuit.kernels.factor import REORDERED, backward_solve, complete, dot, forward_solve
+from conepursuit.kernels.factor import REORDERED, append, backward_solve, dot, forward_solve, remove
 
 LEAST = 1e-300
-"""What z is at least, so that nothing is divided by zero."""
-
-SWEEPS = 2
-"""Sweeps before the first step of Newton's method, as measured."""
+"""What z and the sum of a component are at least, so that nothing is divided by zero."""
 
 CLOSE = 0.1
 """Share of a weight by which it may fall without another look: z, which falls no more, still bends
@@ -46,8 +43,12 @@ P about as before, so that P falls as well."""
 LOOKS = 4
 """How often one weight is moved in a sweep, at most."""
 
-RIDGE = 1e-12
-"""What is added to the diagonal of a Hessian, relative to it: components may depend on others."""
+RIDGE, FLOOR = 1e-12, 1e-13
+"""What is added to the diagonal of a Hessian, relative to it, as components may depend on others,
+and what its pivots are at least."""
+
+TURNS = 3
+"""How often a weight enters or leaves in one quadratic model, on average, at most."""
 
 SLOPE = 1e-4
 """Share of the fall that the gradient promises which a step must keep."""
@@ -70,13 +71,33 @@ class Row(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Work space of `newton_step`: of length k, k^2 or k times the longest row."""
+    """Work space of `newton_step`.
 
-    members: Array
-    direction: Vector
-    trial: Vector
+    The components chosen for it, their weights v and slopes in its model, the factor of those
+    whose weights are free, in their order, and marks of these; `scaled` is as large as R.a.
+    """
+
+    chosen: Array
+    v: Vector
+    slope: Vector
+    y: Vector
     factor: Array
+    order: Array
+    inside: Array
+    cosines: Vector
+    sines: Vector
+    step: Vector
     scaled: Vector
+
+
+@njit(cache=True, nogil=True)
+def empty_space(k: int, longest: int) -> Space:
+    """Return work space for k components and rows of some length."""
+    return Space(
+        np.empty(k, np.int64), np.empty(k), np.empty(k), np.empty(k), np.empty((k, k)),
+        np.empty(k, np.int64), np.empty(k, np.bool_), np.empty(k), np.empty(k), np.empty(k),
+        np.empty(k * longest),
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -102,56 +123,61 @@ def fit_rows(
         phi is within this times the sum of the row of its least value, as proved by its gradient.
         What rounding allows is about 1e-14.
     max_sweeps : int
-        Most sweeps for a row, each followed by a step of Newton's method after the first ones.
+        Most sweeps for a row, each followed by a step of Newton's method.
     """
     k, rows = F.shape
-    columns, sums, longest, missed = level(G), np.dot(G, np.ones(G.shape[1])), 0, 0
+    (columns, reached, sums), longest, missed = level(G), 0, 0
     for i in range(rows):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    at, alone = np.empty(longest, np.int64), np.empty(k)
+    at, unit = np.empty(longest, np.int64), np.empty(k)
     buffer, x, z, y = np.empty(k * longest), np.empty(longest), np.empty(longest), np.empty(longest)
     c, q, u, g = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    square, scaled = np.empty((k, k)), np.empty(k * longest)
-    space = Space(np.empty(k, np.int64), np.empty(k), np.empty(k), square, scaled)
+    space = empty_space(k, longest)
     for i in range(rows):
         start, end = indptr[i], indptr[i + 1]
-        n, mass = choose(data[start:end], indices[start:end], columns, x, at)
+        n, mass = choose(data[start:end], indices[start:end], reached, x, at)
         if n == 0:
             F[:, i] = 0.0
             continue
-        weigh(sums, mass, l1, l2, alone, c, q)
+        weigh(sums, mass, l1, l2, unit, c, q)
         a = buffer[: k * n].reshape(k, n)
-        gather(columns, at[:n], alone, a)
+        gather(columns, at[:n], unit, a)
         row = Row(a, x[:n], c, q, u, g, z[:n], y[:n])
-        begin(row, F[:, i], alone)
+        begin(row, F[:, i], mass, unit)
         missed += not minimise(row, space, tolerance, max_sweeps)
         for r in range(k):
-            F[r, i] = u[r] * alone[r]
+            F[r, i] = u[r] * unit[r] * mass
     return missed
 
 
 @njit(cache=True, nogil=True)
-def level(G: Array) -> Array:
-    """Return the columns of G, each divided by its largest entry if that is not zero."""
-    columns = np.ascontiguousarray(G.T)
-    for j in range(len(columns)):
-        top = columns[j].max() if len(G) > 0 else 0.0
-        if top > 0.0:
+def level(G: Array) -> tuple[Array, Array, Vector]:
+    """Return the columns of G, each divided by its largest entry, if that is positive, and sums.
+
+    A component with next to no sum is taken for zero, so that it can be divided by.
+    """
+    columns, sums = np.ascontiguousarray(G.T), np.dot(G, np.ones(G.shape[1]))
+    reached = np.zeros(len(columns), np.bool_)
+    for r in range(len(G)):
+        if sums[r] < LEAST:
+            columns[:, r], sums[r] = 0.0, 0.0
+    for j in range(len(columns) if len(G) > 0 else 0):
+        top = columns[j].max()
+        reached[j] = top > 0.0
+        if reached[j]:
             columns[j] /= top
-    return columns
+    return columns, reached, sums
 
 
 @njit(cache=True, nogil=True)
-def choose(
-    data: Vector, indices: Array, columns: Array, x: Vector, at: Array
-) -> tuple[int, float]:
+def choose(data: Vector, indices: Array, reached: Array, x: Vector, at: Array) -> tuple[int, float]:
     """Write the places that matter, and x there, for a sum of 1; return their number and the sum.
 
     Where no component reaches an entry, phi is infinite for all weights alike.
     """
     n, largest, total = 0, 0.0, 0.0
     for p in range(len(data)):
-        if data[p] > 0.0 and columns[indices[p]].max() > 0.0:
+        if data[p] > 0.0 and reached[indices[p]]:
             x[n], at[n] = data[p], indices[p]
             largest = max(largest, x[n])
             n += 1
@@ -165,21 +191,21 @@ def choose(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def weigh(
-    sums: Vector, mass: float, l1: float, l2: float, alone: Vector, c: Vector, q: Vector
+    sums: Vector, mass: float, l1: float, l2: float, unit: Vector, c: Vector, q: Vector
 ) -> None:
-    """Write the weights w that components would have alone, 0 for one that is zero, and c and q."""
+    """Write w / m, where w is the weight of a component alone, 0 if that is zero, and c and q."""
     root = 2.0 * math.sqrt(l2) * math.sqrt(mass)
     for r in range(len(sums)):
         price = sums[r] + l1
-        part = 2.0 / (price + math.hypot(price, root)) if sums[r] > 0.0 else 0.0  # w / m
-        alone[r], c[r], q[r] = mass * part, price * part, (0.5 * root * part) ** 2
+        unit[r] = 2.0 / (price + math.hypot(price, root)) if sums[r] > 0.0 else 0.0
+        c[r], q[r] = price * unit[r], (0.5 * root * unit[r]) ** 2
 
 
 @njit(cache=True, nogil=True)
-def gather(columns: Array, at: Array, alone: Vector, a: Array) -> None:
+def gather(columns: Array, at: Array, unit: Vector, a: Array) -> None:
     """Write w G at some places, each column divided by its largest entry."""
     k, n = a.shape
-    relative, column = alone / max(alone.max(), LEAST), np.empty(k)
+    relative, column = unit / max(unit.max(), LEAST), np.empty(k)
     for j in range(n):
         given, top = columns[at[j]], LEAST
         for r in range(k):
@@ -191,32 +217,28 @@ def gather(columns: Array, at: Array, alone: Vector, a: Array) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def begin(R: Row, f: Vector, alone: Vector) -> None:
-    """Start at the best multiple of f, raised where z is far below x, which it is at no optimum."""
+def begin(R: Row, f: Vector, mass: float, unit: Vector) -> None:
+    """Start at the best multiple of f; at zero if there is none."""
     k, linear, squared = len(f), 0.0, 0.0
     for r in range(k):
-        R.u[r] = f[r] / alone[r] if alone[r] > 0.0 else 0.0
+        R.u[r] = f[r] / unit[r] / mass if unit[r] > 0.0 else 0.0
         linear += R.c[r] * R.u[r]
         squared += R.q[r] * R.u[r] * R.u[r]
     multiple = 2.0 / (linear + math.hypot(linear, 2.0 * math.sqrt(squared)))
     for r in range(k):
         R.u[r] = R.u[r] * multiple if 0.0 < multiple < np.inf else 0.0
-    survey(R)
-    for j in range(len(R.x)):
-        if R.z[j] < 0.5 * R.x[j]:
-            R.u[R.a[:, j].argmax()] += R.x[j]
 
 
 @njit(cache=True, nogil=True)
 def minimise(R: Row, space: Space, tolerance: float, max_sweeps: int) -> bool:
     """Descend to the optimum of P; return whether its bound is within the tolerance."""
     bound = survey(R)
-    for count in range(max_sweeps):
+    for _ in range(max_sweeps):
         if bound <= tolerance:
             break
         sweep(R)
         bound = survey(R)
-        if count + 1 >= SWEEPS and bound > tolerance and newton_step(R, space):
+        if bound > tolerance and newton_step(R, space):
             bound = survey(R)
     return bound <= tolerance
 
@@ -237,6 +259,8 @@ def survey(R: Row) -> float:
     """Write z, x / z and the gradient anew; return the bound of P less its least value."""
     n, inward, outward = len(R.x), 0.0, 0.0
     combine(R.a, R.u, R.z)
+    if lift(R):
+        combine(R.a, R.u, R.z)
     for j in range(n):
         R.z[j] = max(R.z[j], LEAST)
         R.y[j] = R.x[j] / R.z[j]
@@ -246,6 +270,22 @@ def survey(R: Row) -> float:
         inward += R.u[r] * slope
         outward += min(slope, 0.0) ** 2
     return inward + math.sqrt(outward)
+
+
+@njit(cache=True, nogil=True)
+def lift(R: Row) -> bool:
+    """Raise weights where z is far below x, as it is at no optimum; return whether there are any.
+
+    So it is at the start, and where rounding left a part of z that is not there.
+    """
+    low = False
+    for j in range(len(R.x)):
+        if R.z[j] < 0.5 * R.x[j]:
+            nearest = R.a[:, j].argmax()
+            if R.a[nearest, j] > 0.0:
+                R.u[nearest] += R.x[j]
+                low = True
+    return low
 
 
 @njit(cache=True, nogil=True)
@@ -290,9 +330,10 @@ def minimiser(u: float, pull: float, bend: float, c: float, q: float) -> float:
 
     The pull is a sum of x / (t - p) with poles p <= 0, of which the harmonic mean, 1 / pull, is
     concave in t. With the tangent of that instead the pull has one pole, and c + q t = pull a
-    solution that is never too large, and nearer than that of Newton's method.
+    solution that is never too large, and nearer than that of Newton's method. It is written so that
+    nothing cancels, even if the pole is far away.
     """
-    reach, price = pull / bend, c + q * u  # how far the pole is
+    reach, price = pull / bend, c + q * u  # from the pole to u, and what one more of it costs
     if not 0.0 < reach < np.inf:
         return u if pull > price else 0.0
     total = price + q * reach
@@ -302,62 +343,99 @@ def minimiser(u: float, pull: float, bend: float, c: float, q: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def newton_step(R: Row, space: Space) -> bool:
-    """Move all weights that are not zero by Newton's method; False if P would not fall.
+def newton_step(R: Row, S: Space) -> bool:
+    """Make a step towards the optimum of a quadratic model of P; False if P would not fall.
 
-    Weights that would be negative become zero. If that does not lower P, the step ends where the
-    first weight reaches zero, at most, and is shortened from there.
+    Weights that are zero and are right so at present stay out of it.
     """
-    count, u, trial, d = solve(R, space), R.u, space.trial, space.direction
-    members, length, first = space.members, 1.0, 1.0
+    count, step = 0, S.step
+    for r in range(len(R.u)):
+        step[r] = 0.0
+        if R.u[r] > 0.0 or R.g[r] < 0.0:
+            S.chosen[count], S.v[count], S.slope[count] = r, R.u[r], R.g[r]
+            count += 1
+    settle(hessian(R, S.chosen[:count], S.scaled), S, count)
     for i in range(count):
-        if u[members[i]] < -first * d[i]:
-            first = -u[members[i]] / d[i]
+        step[S.chosen[i]] = S.v[i] - R.u[S.chosen[i]]
+    promise = dot(R.g, step, len(step))
     for _ in range(HALVINGS):
-        promise = 0.0
-        trial[:] = 0.0
-        for i in range(count):
-            r = members[i]
-            trial[r] = max(length * d[i], -u[r])
-            promise += R.g[r] * trial[r]
-        if promise < 0.0 and difference(R, trial) <= SLOPE * promise:
-            for i in range(count):
-                u[members[i]] = max(u[members[i]] + trial[members[i]], 0.0)
+        if promise < 0.0 and difference(R, step) <= SLOPE * promise:
+            for r in range(len(step)):
+                R.u[r] = max(R.u[r] + step[r], 0.0)
             return True
-        length = min(0.5 * length, first)
+        step *= 0.5
+        promise *= 0.5
     return False
 
 
 @njit(cache=True, nogil=True)
-def solve(R: Row, space: Space) -> int:
-    """Write the members and the direction of a step of Newton's method; return their number.
+def hessian(R: Row, chosen: Array, buffer: Vector) -> Array:
+    """Return the second derivatives of P by some weights, a little more on the diagonal.
 
-    A component that depends on those before it, to rounding, is left out.
+    y is lost.
     """
-    count, n, order, C = 0, len(R.x), space.members, space.factor
-    for r in range(len(R.u)):
-        if R.u[r] > 0.0:
-            order[count] = r
-            count += 1
-    b = space.scaled[: count * n].reshape(count, n)
+    count, n = len(chosen), len(R.x)
+    b = buffer[: count * n].reshape(count, n)
     for j in range(n):
-        R.z[j] = math.sqrt(R.x[j]) / R.z[j]
+        R.y[j] = math.sqrt(R.x[j]) / R.z[j]
     for i in range(count):
-        atom = R.a[order[i]]
+        atom = R.a[chosen[i]]
         for j in range(n):
-            b[i, j] = atom[j] * R.z[j]
-    for j in range(n):
-        R.z[j] = R.x[j] / R.y[j]
-    hessian, rank, rows = np.dot(b, b.T), 0, np.empty(count, np.int64)
+            b[i, j] = atom[j] * R.y[j]
+    H: Array = np.dot(b, b.T)
     for i in range(count):
-        r, row = order[i], hessian[i]
-        for s in range(rank):
-            C[rank, s] = row[rows[s]]
-        if complete(C, rank, (1.0 + RIDGE) * row[i] + R.q[r], EPS):
-            order[rank], rows[rank], space.direction[rank] = r, i, -R.g[r]
-            rank += 1
-    forward_solve(C, rank, space.direction)
-    backward_solve(C, rank, space.direction)
+        H[i, i] = (1.0 + RIDGE) * H[i, i] + R.q[chosen[i]]
+    return H
+
+
+@njit(cache=True, nogil=True)
+def settle(H: Array, S: Space, count: int) -> None:
+    """Minimise a quadratic function over v >= 0 by an active set; H and the slope at v are given.
+
+    As in Lawson and Hanson's method, but from given weights: the factor has all that are not zero.
+    Those that would be negative leave, one after the other; then the steepest enters. To stop early
+    does no harm, as all this lowers the function.
+    """
+    C, order, v, slope, y, rank = S.factor, S.order, S.v, S.slope, S.y, 0
+    for i in range(count):
+        S.inside[i] = v[i] > 0.0 and append(C, order, rank, H[i], i, FLOOR)
+        rank += S.inside[i]
+    for _ in range(TURNS * count):
+        for i in range(rank):
+            y[i] = -slope[order[i]]
+        forward_solve(C, rank, y)
+        backward_solve(C, rank, y)
+        length, last = 1.0, -1
+        for i in range(rank):
+            if v[order[i]] + length * y[i] < 0.0:
+                length, last = -v[order[i]] / y[i], order[i]
+        for i in range(rank):
+            v[order[i]] = max(v[order[i]] + length * y[i], 0.0)
+            for s in range(count):
+                slope[s] += length * y[i] * H[order[i], s]
+        if last >= 0:
+            rank = leave(S, rank, last)
+            continue
+        steepest = -1
+        for i in range(count):
+            if not S.inside[i] and slope[i] < (slope[steepest] if steepest >= 0 else -8.0 * EPS):
+                steepest = i
+        if steepest < 0 or not append(C, order, rank, H[steepest], steepest, FLOOR):
+            break
+        S.inside[steepest] = True
+        rank += 1
+
+
+@njit(cache=True, nogil=True)
+def leave(S: Space, rank: int, last: int) -> int:
+    """Take one weight and those that are zero as well out of the factor; return how many stay."""
+    S.v[last] = 0.0
+    for place in range(rank - 1, -1, -1):
+        i = S.order[place]
+        if S.v[i] == 0.0:
+            S.inside[i] = False
+            remove(S.factor, S.order, rank, place, S.cosines, S.sines)
+            rank -= 1
     return rank
 
 

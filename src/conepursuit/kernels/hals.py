@@ -1,4 +1,4 @@
-"""Coordinate descent on one factor of a least-squares factorisation, and residuals of one.
+"""Coordinate descent on one factor of a least-squares factorisation, and entries of a product.
 
 A factor is stored with one component per row, so that the loops over samples run over contiguous
 memory: X is approximated by ``F.T @ G``.
@@ -66,39 +66,18 @@ def _descend(row: Array, aim: Array, tile: Array, r: int, rest: Array) -> None:
                 + (h * tile[s + 6, c] + i * tile[s + 7, c])
             )
         s += 8
-    while s < k:
+    while s + 2 <= k:
+        a, b = row[s], row[s + 1]
+        for c in range(BLOCK):
+            rest[c] -= a * tile[s, c] + b * tile[s + 1, c]
+        s += 2
+    if s < k:
         a = row[s]
         for c in range(BLOCK):
             rest[c] -= a * tile[s, c]
-        s += 1
     scale = 1.0 / row[r]
     for c in range(BLOCK):
         tile[r, c] = max(0.0, tile[r, c] + rest[c] * scale)
-
-
-@njit(cache=True, nogil=True, fastmath=REORDERED)
-def positive_residual(X: Array, F: Array, G: Array) -> Array:
-    """Return max(X - F'G, 0) in float32, row by row."""
-    m, n = X.shape
-    k = len(F)
-    out, rest = np.empty((m, n), np.float32), np.empty(n)
-    for i in range(m):
-        for j in range(n):
-            rest[j] = X[i, j]
-        s = 0
-        while s + 4 <= k:
-            a, b, d, e = F[s, i], F[s + 1, i], F[s + 2, i], F[s + 3, i]
-            for j in range(n):
-                rest[j] -= (a * G[s, j] + b * G[s + 1, j]) + (d * G[s + 2, j] + e * G[s + 3, j])
-            s += 4
-        while s < k:
-            a = F[s, i]
-            for j in range(n):
-                rest[j] -= a * G[s, j]
-            s += 1
-        for j in range(n):
-            out[i, j] = max(0.0, rest[j])
-    return out
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)

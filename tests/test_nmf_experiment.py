@@ -1,0 +1,149 @@
+"""The paper's table of factorisations by least squares, and its figure for the divergence.
+
+The objectives as printed are held against those measured where the data are the paper's own.
+"""
+
+import os
+from io import StringIO
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import kl_div
+
+from conepursuit import GreedyNMF
+from conepursuit.experiments import nmf
+
+FOLDER = os.environ.get("CONEPURSUIT_DATA")
+needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
+
+
+@pytest.fixture(scope="module")
+def faces():
+    return nmf.load_faces(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """CBCL at rank 10, one seed."""
+    return {row.method: row for row in nmf.table(FOLDER, [("CBCL", 10)], seeds=[0])}
+
+
+def made(seed=0, rows=20, cols=30, k=4):
+    """Return data of rank k and some noise."""
+    rng = np.random.default_rng(seed)
+    return rng.random((rows, k)) @ rng.random((k, cols)) + 0.1 * rng.random((rows, cols))
+
+
+def test_the_published_numbers():
+    assert nmf.PAPER["CBCL", 10]["FCMP"] == 2236.4
+    assert nmf.PAPER["CBCL", 50]["als"] > nmf.PAPER["CBCL", 10]["als"]
+    assert min(nmf.PAPER["Reuters", 10].values()) == nmf.PAPER["Reuters", 10]["PWMP"] == 595_910
+    for method in ("GCD", "PWMP", "FCMP"):  # errata D4
+        assert nmf.PAPER["head", 10][method] == nmf.PAPER["CBCL", 10][method]
+    assert set(nmf.REMARKS) == set(nmf.PAPER)
+
+
+@pytest.mark.parametrize(
+    ("load", "name"),
+    [
+        (nmf.load_faces, r"cbcl_faces\.npz"),
+        (nmf.load_reuters, r"reuters_train_counts\.npz"),
+        (nmf.load_head, r"mni152_t1_24slices\.npz"),
+    ],
+)
+def test_a_missing_file_is_named(tmp_path, load, name):
+    with pytest.raises(FileNotFoundError, match=name):
+        load(tmp_path)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    (tmp_path / "cbcl").mkdir()
+    np.savez(tmp_path / "cbcl" / "cbcl_faces.npz", faces=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        nmf.load_faces(tmp_path)
+
+
+@pytest.mark.parametrize("budget", ["sweeps", "seconds"])
+def test_paths_of_made_data(budget):
+    paths = nmf.divergence_by_rank(made(), [4, 1, 2], sweeps=8, budget=budget, seeds=[0, 1])
+    assert paths.ranks.tolist() == [1, 2, 4]
+    assert set(paths.values) == set(paths.sweeps) == set(paths.seconds)
+    for name, values in paths.values.items():
+        assert values.shape == ((1 if name in ("FCMP", "PWMP") else 2), 3)
+        assert (values > 0).all()
+    if budget == "sweeps":
+        assert set(paths.sweeps.values()) == {8}
+        assert (paths.values["FCMP"][:, -1] < paths.values["FCMP"][:, 0]).all()
+        W, H, _ = nmf.cyclic_kl(made(), 4, max_iter=8, random_state=1)
+        assert paths.values["cyclic"][1, 2] == pytest.approx(kl_div(made(), W @ H).sum(), rel=1e-9)
+
+
+def test_rank_one_is_known():
+    X = made()
+    paths = nmf.divergence_by_rank(X, [1], sweeps=60, seeds=[0])
+    best = kl_div(X, np.outer(X.sum(axis=1), X.sum(axis=0)) / X.sum()).sum()
+    for values in paths.values.values():
+        assert values[0, 0] == pytest.approx(best, rel=1e-6)
+
+
+@needs_data
+def test_data(faces):
+    assert faces.shape == (361, 2429)
+    assert np.vdot(faces, faces) == pytest.approx(42_823.17, abs=5e-3)
+    words = nmf.load_reuters(FOLDER)
+    assert sparse.issparse(words)
+    assert words.shape == (7769, 26_001)
+    assert np.vdot(words.data, words.data) / 2 == 921_003.5
+    head = nmf.load_head(FOLDER)
+    assert head.shape == (45_901, 24)
+    assert head.mean() == pytest.approx(1.0)
+
+
+@needs_data
+def test_the_order_of_the_methods(rows):
+    best = min(rows["FCMP"].mean, rows["FCMP, auto"].mean)
+    assert rows["mult"].mean > 1.05 * rows["FCMP"].mean
+    assert rows["als"].mean > 1.1 * best
+    for method in ("GCD", "PWMP", "FCMP", "PWMP, auto", "FCMP, auto"):
+        assert rows[method].mean == pytest.approx(best, rel=0.01)
+
+
+@needs_data
+@pytest.mark.filterwarnings("ignore:GreedyNMF made")
+def test_the_objective_is_that_of_the_factors(rows, faces):
+    model = GreedyNMF(10, max_iter=100, oracle_rounds=0)
+    W = model.fit_transform(faces)
+    refitted = np.square(faces - W @ model.components_).sum() / 2
+    assert rows["FCMP, auto"].mean == pytest.approx(refitted, rel=1e-3)
+
+
+@needs_data
+def test_the_published_objectives_on_the_faces(rows):
+    for method in ("GCD", "PWMP", "FCMP"):
+        assert rows[method].mean == pytest.approx(rows[method].paper, rel=0.015)
+    assert rows["mult"].mean == pytest.approx(rows["mult"].paper, rel=0.03)
+    assert rows["FCMP, auto"].paper is None
+
+
+@needs_data
+def test_the_greedy_methods_win_at_high_ranks(faces):
+    paths = nmf.divergence_by_rank(faces, [40], sweeps=15, seeds=[0])
+    for name in ("FCMP", "PWMP"):
+        for baseline in ("multiplicative", "cyclic"):
+            assert paths.values[name][0, 0] <= paths.values[baseline][0, 0]
+
+
+def test_tables():
+    from rich.console import Console
+
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(
+        nmf.squared_table([nmf.Row("CBCL", 10, "mult", np.array([3.0, 5.0]), 0.1, 2424.1)])
+    )
+    paths = nmf.divergence_by_rank(made(), [1, 2], sweeps=2, seeds=[0])
+    console.print(nmf.divergence_table(paths))
+    text = console.export_text()
+    for piece in ("4.0±1.0", "2424.1", "multiplicative", "sweeps"):
+        assert piece in text
+    assert "…" not in text
