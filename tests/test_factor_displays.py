@@ -11,14 +11,14 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF, PCA
 from sklearn.preprocessing import StandardScaler
 
-from conepursuit import ConicRegressor
-from conepursuit.estimators import factor_displays
-from conepursuit.estimators.factor_displays import (
+from conepursuit import (
     ComponentsDisplay,
+    ConicRegressor,
+    GreedyNMF,
     RankPathDisplay,
     ResidualsDisplay,
 )
-from conepursuit.estimators.factorization import GreedyNMF
+from conepursuit.estimators import factor_displays, panels
 
 matplotlib.use("Agg")
 DIGITS = load_digits().data[:300]
@@ -101,7 +101,7 @@ def test_components_by_their_largest_features(texts):
     assert labels(display.axes_[1 - k])[:3] == ["$ rate", "bank", "money"]
     longest = labels(display.axes_[1 - k])[3]
     assert longest.startswith("a word that")
-    assert len(longest) == factor_displays.LONGEST
+    assert len(longest) == panels.LONGEST
     widths = [bar.get_width() for bar in display.axes_[k].patches]
     np.testing.assert_allclose(widths, np.array([4, 2, 1, 0]) / 7, atol=1e-3)
     exact = ComponentsDisplay(TOPICS, WORDS).plot(n_top=4)
@@ -160,8 +160,8 @@ def test_the_path_of_ranks_with_entries_held_out(digits):
     display = RankPathDisplay.from_estimator(model)
     _, held_out, accuracy = display.axes_
     np.testing.assert_array_equal(held_out.get_lines()[0].get_ydata(), model.held_out_path_)
-    np.testing.assert_array_equal(held_out.get_lines()[1].get_xdata(), [3])
-    assert held_out.get_legend().get_texts()[0].get_text() == "least: rank 3"
+    np.testing.assert_array_equal(held_out.get_lines()[1].get_xdata(), [4])
+    assert held_out.get_legend().get_texts()[0].get_text() == "chosen: rank 4"
     assert accuracy.get_xlim() == (0.5, 6.5)
     display.figure_.canvas.draw()
 

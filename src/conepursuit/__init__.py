@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from conepursuit.estimators import (
         ActiveAtomsDisplay,
         CoefficientPathDisplay,
+        ComponentsDisplay,
         ConicClassifier,
         ConicCoder,
         ConicPath,
@@ -92,6 +93,8 @@ if TYPE_CHECKING:
         NonnegativeGarroteClassifier,
         NonnegativeGarroteRegressor,
         PathChoiceDisplay,
+        RankPathDisplay,
+        ResidualsDisplay,
     )
 
 __version__ = version("conepursuit")
@@ -115,6 +118,7 @@ __all__ = [
     "BetaDivergence",
     "Certificate",
     "CoefficientPathDisplay",
+    "ComponentsDisplay",
     "Composed",
     "Cone",
     "ConicClassifier",
@@ -161,6 +165,8 @@ __all__ = [
     "ProgressBar",
     "Quadratic",
     "RankOnes",
+    "RankPathDisplay",
+    "ResidualsDisplay",
     "Result",
     "ShortStep",
     "Span",

@@ -8,6 +8,11 @@ from conepursuit.estimators.displays import (
     CoefficientPathDisplay,
     PathChoiceDisplay,
 )
+from conepursuit.estimators.factor_displays import (
+    ComponentsDisplay,
+    RankPathDisplay,
+    ResidualsDisplay,
+)
 from conepursuit.estimators.factorization import GreedyNMF
 from conepursuit.estimators.garrote import (
     NonnegativeGarroteClassifier,
@@ -19,6 +24,7 @@ from conepursuit.estimators.regression import ConicRegressor
 __all__ = [
     "ActiveAtomsDisplay",
     "CoefficientPathDisplay",
+    "ComponentsDisplay",
     "ConicClassifier",
     "ConicCoder",
     "ConicPath",
@@ -28,4 +34,6 @@ __all__ = [
     "NonnegativeGarroteClassifier",
     "NonnegativeGarroteRegressor",
     "PathChoiceDisplay",
+    "RankPathDisplay",
+    "ResidualsDisplay",
 ]
