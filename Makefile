@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-nnls bench-glm clean
+.PHONY: demo test lint format bench bench-nnls bench-glm bench-nmf clean
 
 demo: .venv/.cli
 	$(BIN)/python -m conepursuit.experiments.synthetic --out out
@@ -30,6 +30,9 @@ bench-nnls: .venv/.bench
 
 bench-glm: .venv/.bench
 	$(BIN)/python benchmarks/glm.py
+
+bench-nmf: .venv/.bench
+	$(BIN)/python benchmarks/nmf.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -222,6 +222,8 @@ def test_components_that_are_zero_get_no_weight(penalties):
         F = fit(X, G, *penalties, np.full((6, 30), 1e-5))
         np.testing.assert_array_equal(F[2], 0.0)
         np.testing.assert_allclose(np.delete(F, 2, 0), expected, rtol=1e-4, atol=1e-6)
+        F[2] = 1e-13  # at the optimum otherwise, so that no sweep is made
+        np.testing.assert_array_equal(fit(X, G, *penalties, F)[2], 0.0)
 
 
 @pytest.mark.parametrize("penalties", PENALTIES)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from threadpoolctl import ThreadpoolController
 
 from conepursuit.arrays import Array, is_integer, is_number
-from conepursuit.factors.base import NO_PENALTIES, Penalty
+from conepursuit.factors.base import Penalty
 from conepursuit.factors.data import FactorData
 from conepursuit.factors.greedy import Factorization, factorize
 from conepursuit.factors.held_out import choose_rank
@@ -189,9 +189,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.components_ = fit.right * np.sqrt(data.unit)
         self.rank_path_, self.oracle_accuracy_ = scale * fit.path, fit.accuracy
         self.n_components_, self.n_iter_ = len(fit.right), len(fit.values) - 1
-        loss = data.loss(NO_PENALTIES)
-        left, right = fit.left, fit.right
-        root = np.sqrt(2.0 * max(loss.fit(left, right), 0.0))
+        root = np.sqrt(2.0 * fit.fit)
         self.reconstruction_err_ = float(root * (np.sqrt(scale) if data.divergence else data.unit))
         if not fit.converged:
             warn(

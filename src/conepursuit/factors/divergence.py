@@ -10,8 +10,12 @@ from scipy import sparse
 from conepursuit.arrays import Array
 from conepursuit.factored import FactoredMatrix
 from conepursuit.factors.base import NO_PENALTIES, FactorLoss, Penalty, settled
+from conepursuit.factors.squared import SINGLE
 
 NONE = np.empty((0, 0))
+
+TINY = 1e-300
+"""The least curvature, so that a step is finite."""
 
 SHARE, RAMP, LIMIT = 0.9, 3, 2.0
 """Extrapolation: its largest power, how slowly it is reached, and the most an entry may grow."""
@@ -121,30 +125,30 @@ class DivergenceLoss(FactorLoss):
 
             data, indices, indptr = self.sides[0]
             model = entries(indices, indptr, np.ascontiguousarray(F.T), np.ascontiguousarray(G.T))
-            ratio = sparse.csr_array((self._ratio(data, model), indices, indptr), self.shape)
+            quotients = np.divide(data, model, out=np.zeros_like(data), where=model > 0)
+            lost = (data > 0) & (model <= 0)
+            quotients[lost] = max(float(quotients.max(initial=1.0)), 1.0)
+            ratio = sparse.csr_array((quotients, indices, indptr), self.shape)
             return FactoredMatrix(-np.ones((1, self.shape[0])), np.ones((1, self.shape[1])), ratio)
-        slope = self._ratio(self.X, F.T @ G)
-        slope -= 1.0
-        return slope if self.M is None else self.M * slope
+        from conepursuit.kernels.divergence_slopes import slopes
 
-    @staticmethod
-    def _ratio(x: Array, z: Array) -> Array:
-        """Return x / z, the largest of them where z is zero and x is not."""
-        out: Array = np.divide(x, z, out=np.zeros_like(x), where=z > 0)
-        lost = (x > 0) & (z <= 0)
-        if lost.any():
-            out[lost] = max(float(out.max()), 1.0)
+        model = F.T @ G
+        out = np.empty(self.shape, np.float32 if model.size >= SINGLE else np.float64)
+        X, M = self.sides[0]
+        slopes(X, M, model, out)
         return out
 
     def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         if self.sparse:
-            data = descent.base.data
-            share = np.divide(data * data, self.X.data, out=np.zeros_like(data), where=data > 0)
-            bend: Any = sparse.csr_array((share, self.X.indices, self.X.indptr), self.shape)
-        else:
-            z = F[:old].T @ G[:old]
-            bend = np.divide(self.X, z * z, out=np.zeros_like(z), where=(z > 0) & (self.X > 0))
-            if self.M is not None:
-                bend *= self.M
-        curvatures = np.einsum("ki,ki->k", F[old:] ** 2 @ bend, G[old:] ** 2)
-        return max(float(curvatures.max()), 1e-300)
+            quotients, X = descent.base.data, self.X
+            share = np.divide(
+                quotients * quotients, X.data, out=np.zeros_like(quotients), where=X.data > 0
+            )
+            bend = sparse.csr_array((share, X.indices, X.indptr), self.shape)
+            found = np.einsum("ki,ki->k", F[old:] ** 2 @ bend, G[old:] ** 2)
+            return max(float(found.max()), TINY)
+        from conepursuit.kernels.divergence_slopes import curvature
+
+        (data, M), model = self.sides[0], F[:old].T @ G[:old]
+        new = zip(F[old:], G[old:], strict=True)
+        return max(max(float(curvature(data, M, model, u, v)) for u, v in new), TINY)

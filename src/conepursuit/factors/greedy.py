@@ -39,6 +39,8 @@ class Factorization:
         The value after every sweep at the last rank.
     converged : bool
         Whether the last sweeps gained less than the tolerance.
+    fit : float
+        The loss without penalties, computed afresh.
     """
 
     left: Array
@@ -47,6 +49,7 @@ class Factorization:
     accuracy: Vector
     values: list[float]
     converged: bool
+    fit: float
 
 
 def factorize(
@@ -102,7 +105,8 @@ def factorize(
         path += (len(deltas) - 1) * [before[2]] + [values[-1]]
         if watch is not None and watch(len(F), F, G):
             break
-    return Factorization(F, G, np.array(path), np.array(accuracy), values, converged)
+    fit = loss.audit(F, G)
+    return Factorization(F, G, np.array(path), np.array(accuracy), values, converged, fit)
 
 
 def _extended(

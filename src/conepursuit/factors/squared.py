@@ -85,6 +85,12 @@ class SquaredLoss(FactorLoss):
         cross = float(np.vdot(self.products(G, 0), F))
         return 0.5 * self.square - cross + 0.5 * float(np.vdot(F @ F.T, G @ G.T))
 
+    def audit(self, F: Array, G: Array) -> float:
+        if self.sparse:
+            return max(self.fit(F, G), 0.0)
+        rest = self.X - F.T @ G
+        return 0.5 * float(np.vdot(rest, rest))
+
     def descent(self, F: Array, G: Array) -> Any:
         if self.sparse:
             return FactoredMatrix(-F, G, self.X)

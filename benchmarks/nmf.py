@@ -1,0 +1,195 @@
+"""Non-negative matrix factorisation against scikit-learn's NMF.
+
+scikit-learn runs with its defaults. Ours runs, from the start, with the least number of sweeps
+after which the objective is no worse than scikit-learn's; what is timed is the whole `fit`. One
+thread, CPU clock, contestants in turns, "minimum / median". FAST fits the last rank only; the
+second table is about the fit that has all ranks.
+
+Run it with ``CONEPURSUIT_DATA=... make bench-nmf``; it takes about three minutes.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[name] = "1"
+if "MALLOC_TRIM_THRESHOLD_" not in os.environ:  # read by the allocator at the start of a process
+    os.environ |= {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
+    import sys
+
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+import argparse  # noqa: E402  # the settings above must come first
+import warnings  # noqa: E402
+from statistics import median  # noqa: E402
+from time import process_time  # noqa: E402
+
+import numpy as np  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.decomposition import NMF  # noqa: E402
+
+from conepursuit import GreedyNMF  # noqa: E402
+from conepursuit.experiments.nmf import load_faces, load_reuters  # noqa: E402
+
+DENSE = {"rank_growth": 0.5, "rank_sweeps": 2, "oracle_rounds": 0}
+SPARSE = {"rank_growth": 1.0, "rank_sweeps": 2, "oracle_rounds": 0}
+DIVERGENCE = {"rank_growth": 0.25, "rank_sweeps": 3, "oracle_rounds": 0}
+"""What to set where only the last rank matters."""
+
+MOST = 400
+"""Sweeps after which ours is taken not to reach the level."""
+
+
+def piano_spectrogram(seed=0, frames=800, bins=513, rate=16000, n_notes=12, n_events=60):
+    """Return the magnitudes (bins x frames) of the short-time Fourier transform of a melody.
+
+    The melody is of `n_notes` pitches of a minor scale, struck `n_events` times, one to three at
+    once; a note has ten partials, slightly inharmonic, of which the higher decay sooner.
+    """
+    rng = np.random.default_rng(seed)
+    window = 2 * (bins - 1)
+    hop = window // 2
+    samples = window + hop * (frames - 1)
+    scale = np.array([0, 2, 3, 5, 7, 8, 10])
+    steps = np.concatenate([scale + 12 * octave for octave in range(-1, 3)])[:n_notes]
+    partials = np.arange(1, 11)
+    sound = 1e-4 * rng.standard_normal(samples)
+    for start in np.sort(rng.integers(0, samples - window, n_events)):
+        time = np.arange(min(samples - start, 2 * rate)) / rate
+        for pitch in 220.0 * 2.0 ** (rng.choice(steps, rng.integers(1, 4), replace=False) / 12):
+            tones = pitch * partials * np.sqrt(1 + 4e-4 * partials**2)
+            for tone, partial in zip(tones, partials, strict=True):
+                if tone < rate / 2:
+                    decay = np.exp(-time * (1.5 + 0.6 * partial))
+                    phase, level = rng.uniform(0, 2 * np.pi), rng.uniform(0.5, 1.0) * partial**-1.2
+                    wave = level * decay * np.sin(2 * np.pi * tone * time + phase)
+                    sound[start : start + len(time)] += wave
+    blocks = np.lib.stride_tricks.sliding_window_view(sound, window)[::hop] * np.hanning(window)
+    return np.ascontiguousarray(np.abs(np.fft.rfft(blocks, axis=1)).T)
+
+
+def problems(folder):
+    """Yield name, data, rank, loss and settings."""
+    digits, piano = load_digits().data, piano_spectrogram()
+    if folder:
+        faces, reuters = load_faces(folder), load_reuters(folder)
+        yield "faces, K = 10", faces, 10, "frobenius", DENSE
+        yield "faces, K = 50", faces, 50, "frobenius", DENSE
+    yield "digits, K = 10", digits, 10, "frobenius", DENSE
+    if folder:
+        yield "Reuters, K = 10", reuters, 10, "frobenius", SPARSE
+        yield "faces, K = 10", faces, 10, "kullback-leibler", DIVERGENCE
+        yield "faces, K = 50", faces, 50, "kullback-leibler", DIVERGENCE
+    yield "piano, K = 12", piano, 12, "kullback-leibler", DIVERGENCE
+    if folder:
+        yield "Reuters, K = 10", reuters, 10, "kullback-leibler", DIVERGENCE
+
+
+def objective(model):
+    """Return the objective of a fitted model."""
+    return 0.5 * model.reconstruction_err_**2
+
+
+def theirs(rank, loss):
+    solver = {} if loss == "frobenius" else {"solver": "mu", "beta_loss": loss}
+    return NMF(rank, random_state=0, **solver)
+
+
+def least_sweeps(X, rank, loss, settings, level):
+    """Return the least number of sweeps after which ours is at the level, None if none is."""
+    few, many = 0, 1
+    while objective(GreedyNMF(rank, loss=loss, max_iter=many, tol=0, **settings).fit(X)) > level:
+        few, many = many, 2 * many
+        if many > MOST:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        fit = GreedyNMF(rank, loss=loss, max_iter=middle, tol=0, **settings).fit(X)
+        few, many = (few, middle) if objective(fit) <= level else (middle, many)
+    return many
+
+
+def timed(calls, repeat):
+    """Return the CPU times of some calls, made in turns."""
+    times = {name: [] for name in calls}
+    for _ in range(repeat):
+        for name, call in calls.items():
+            began = process_time()
+            call()
+            times[name].append(process_time() - began)
+    return times
+
+
+def cell(times):
+    return f"{1e3 * min(times):.0f} / {1e3 * median(times):.0f} ms"
+
+
+def level_rows(folder, repeat):
+    for name, X, rank, loss, settings in problems(folder):
+        reached = theirs(rank, loss).fit(X)
+        level = objective(reached)
+        sweeps = least_sweeps(X, rank, loss, settings, level)
+        if sweeps is None:
+            yield name, loss, f"{level:.5g}", "-", "-", "-", "not reached"
+            continue
+        fast = GreedyNMF(rank, loss=loss, max_iter=sweeps, tol=0, **settings)
+        proved = GreedyNMF(rank, loss=loss, max_iter=sweeps, tol=0, **settings)
+        proved.set_params(oracle_rounds=4)
+        calls = {
+            "scikit-learn": lambda X=X, rank=rank, loss=loss: theirs(rank, loss).fit(X),
+            "fast": lambda X=X, model=fast: model.fit(X),
+            "proved": lambda X=X, model=proved: model.fit(X),
+        }
+        times = timed(calls, repeat)
+        ratios = [min(times["scikit-learn"]) / min(times[key]) for key in ("fast", "proved")]
+        yield (
+            name, loss, f"{level:.6g}", cell(times["scikit-learn"]), cell(times["fast"]),
+            f"{ratios[0]:.1f}", f"{ratios[1]:.1f}",
+        )  # fmt: skip
+
+
+def path_rows(folder, repeat):
+    faces = load_faces(folder)
+    model = GreedyNMF(50, oracle_rounds=0)
+    calls = {"one": lambda: theirs(50, "frobenius").fit(faces), "path": lambda: model.fit(faces)}
+    times = timed(calls, repeat)
+    worst = 0.0
+    for rank in (1, 2, 3, 5, 8, 10, 15, 20, 25, 30, 35, 40, 45, 49):
+        separate = min(
+            objective(GreedyNMF(rank, oracle_rounds=0).fit(faces)),
+            objective(theirs(rank, "frobenius").fit(faces)),
+        )
+        worst = max(worst, model.rank_path_[rank - 1] / separate)
+    yield (
+        cell(times["one"]), cell(times["path"]), f"{min(times['path']) / min(times['one']):.2f}",
+        f"{worst:.4f}",
+    )  # fmt: skip
+
+
+def show(title, headings, rows):
+    table = Table(*headings, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=130).print(table)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", choices=["level", "path"])
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    folder = os.environ.get("CONEPURSUIT_DATA")
+    if arguments.only != "path":
+        headings = ("data", "loss", "objective", "scikit-learn", "ours", "ratio", "ratio, proved")
+        show("Time to scikit-learn's objective", headings, level_rows(folder, arguments.repeat))
+    if arguments.only != "level" and folder:
+        headings = ("scikit-learn, K = 50", "ours, K = 1..50", "ours / theirs", "worst / separate")
+        show("All ranks of the faces from one fit", headings, path_rows(folder, arguments.repeat))
+
+
+if __name__ == "__main__":
+    main()
