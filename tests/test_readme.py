@@ -39,13 +39,17 @@ def test_the_first_examples_give_what_they_say():
     assert scope["model"].gap_.shape == (3,)
     exec(BLOCKS[4], scope)
     assert scope["fit"].proven.all()
+    exec(BLOCKS[5], scope)
+    assert scope["nmf"].components_.shape == (6, 40)
+    assert scope["GreedyNMF"]("auto", random_state=0).fit(scope["X"]).n_components_ == 4
+    pyplot.close("all")
 
 
 def test_the_logistic_example_converges():
     rng = np.random.default_rng(0)
     X, labels = rng.standard_normal((200, 10)), rng.choice([-1.0, 1.0], 200)
     scope = {"X": X, "labels": labels, "np": np, **vars(conepursuit)}
-    exec(BLOCKS[5], scope)
+    exec(BLOCKS[6], scope)
     assert scope["result"].status.success
 
 
