@@ -331,10 +331,11 @@ def test_one_weight_never_goes_too_far_and_further_than_newton(q):
 
 
 def test_one_weight_with_a_pole_far_away():
-    """Where next to nothing pulls, a weight is left with what its price allows."""
-    assert minimiser(0.5, 1e-17, 1e-33, 0.99999, 1e-5) == 0.0
+    """Where next to nothing pulls, rounding relative to the distance would be a weight."""
+    for pull in 10.0 ** -np.arange(14.0, 25.0, 0.1):
+        assert minimiser(0.5, pull, pull**2, 1.0 - 1e-5, 1e-5) == 0.0
     assert minimiser(0.5, 0.0, 0.0, 0.5, 0.5) == 0.0
-    assert minimiser(0.0, 3.0, np.inf, 0.5, 0.5) == 0.0
+    assert minimiser(0.25, 3.0, np.inf, 0.5, 0.5) == 0.25
 
 
 @pytest.mark.parametrize("seed", range(20))

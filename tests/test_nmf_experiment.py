@@ -13,6 +13,7 @@ from scipy.special import kl_div
 
 from conepursuit import GreedyNMF
 from conepursuit.experiments import nmf
+from conepursuit.experiments.nmf_baselines import cyclic_kl
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
 needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
@@ -75,7 +76,7 @@ def test_paths_of_made_data(budget):
     if budget == "sweeps":
         assert set(paths.sweeps.values()) == {8}
         assert (paths.values["FCMP"][:, -1] < paths.values["FCMP"][:, 0]).all()
-        W, H, _ = nmf.cyclic_kl(made(), 4, max_iter=8, random_state=1)
+        W, H, _ = cyclic_kl(made(), 4, max_iter=8, random_state=1)
         assert paths.values["cyclic"][1, 2] == pytest.approx(kl_div(made(), W @ H).sum(), rel=1e-9)
 
 
@@ -102,11 +103,11 @@ def test_data(faces):
 
 @needs_data
 def test_the_order_of_the_methods(rows):
-    best = min(rows["FCMP"].mean, rows["FCMP, auto"].mean)
-    assert rows["mult"].mean > 1.05 * rows["FCMP"].mean
-    assert rows["als"].mean > 1.1 * best
+    best = min(rows["FCMP"].values.mean(), rows["FCMP, auto"].values.mean())
+    assert rows["mult"].values.mean() > 1.05 * rows["FCMP"].values.mean()
+    assert rows["als"].values.mean() > 1.1 * best
     for method in ("GCD", "PWMP", "FCMP", "PWMP, auto", "FCMP, auto"):
-        assert rows[method].mean == pytest.approx(best, rel=0.01)
+        assert rows[method].values.mean() == pytest.approx(best, rel=0.01)
 
 
 @needs_data
@@ -115,20 +116,21 @@ def test_the_objective_is_that_of_the_factors(rows, faces):
     model = GreedyNMF(10, max_iter=100, oracle_rounds=0)
     W = model.fit_transform(faces)
     refitted = np.square(faces - W @ model.components_).sum() / 2
-    assert rows["FCMP, auto"].mean == pytest.approx(refitted, rel=1e-3)
+    assert rows["FCMP, auto"].values.mean() == pytest.approx(refitted, rel=1e-3)
 
 
 @needs_data
 def test_the_published_objectives_on_the_faces(rows):
     for method in ("GCD", "PWMP", "FCMP"):
-        assert rows[method].mean == pytest.approx(rows[method].paper, rel=0.015)
-    assert rows["mult"].mean == pytest.approx(rows["mult"].paper, rel=0.03)
+        assert rows[method].values.mean() == pytest.approx(rows[method].paper, rel=0.015)
+    assert rows["mult"].values.mean() == pytest.approx(rows["mult"].paper, rel=0.03)
     assert rows["FCMP, auto"].paper is None
 
 
 @needs_data
 def test_the_greedy_methods_win_at_high_ranks(faces):
-    paths = nmf.divergence_by_rank(faces, [40], sweeps=15, seeds=[0])
+    some = faces[:, ::5]  # for speed
+    paths = nmf.divergence_by_rank(some, [40], sweeps=12, seeds=[0])
     for name in ("FCMP", "PWMP"):
         for baseline in ("multiplicative", "cyclic"):
             assert paths.values[name][0, 0] <= paths.values[baseline][0, 0]

@@ -165,6 +165,10 @@ class FactorLoss(ABC):
         for view, places in zip(self.views, slots, strict=True):
             view.data[places] = values
 
+    def cleaned(self, F: Array) -> Array:
+        """Return a factor without entries that have no effect."""
+        return F
+
     def audit(self, F: Array, G: Array) -> float:
         """Return the loss of F'G without penalties, computed afresh from the residual."""
         return self.fit(F, G)

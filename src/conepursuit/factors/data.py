@@ -19,6 +19,9 @@ from conepursuit.objectives import KullbackLeibler, LeastSquares
 SMALL, LARGE = 1e-60, 1e60
 """Beyond these the squares of data are not safe, and other units are used."""
 
+ROWS = 1e-12
+"""How close to its least loss a row is brought, relative to its sum or to the loss of zero."""
+
 SETTLING = 2000
 """Most sweeps over weights where no solver ends after finitely many steps."""
 
@@ -75,22 +78,31 @@ class FactorData:
 
     def weights(self, G: Array, penalty: Penalty) -> Array:
         """Return the F >= 0 that is best for a given G, of shape (k, m)."""
-        direct = not (penalty.squared or sparse.issparse(self.X))
-        if not len(G) or not G.any():
+        dense = not sparse.issparse(self.X)
+        if not G.any():
             return np.zeros((len(G), self.shape[0]))
-        if direct and self.divergence:
+        if dense and not penalty.squared and (self.divergence or self.M is not None):
             return self._fitted(G, penalty)
-        if self.divergence or (self.M is not None and not direct):
-            return self._settled(G, penalty)
         if self.M is not None:
-            return self._fitted(G, penalty)
-        if direct:
-            return self._fitted(G, penalty) if penalty.linear else np.asarray(nnls(G.T, self.X.T).x)
-        if penalty.linear and not penalty.squared:  # no A'b need be G X' less a constant
             return self._settled(G, penalty)
+        if self.divergence:
+            return self._by_rows(G, penalty)
+        if penalty.linear and not penalty.squared:  # no A'b need be G X' less a constant
+            return self._fitted(G, penalty) if dense else self._settled(G, penalty)
+        if dense and not penalty.squared:
+            return np.asarray(nnls(G.T, self.X.T).x)
         gram = G @ G.T + penalty.squared * np.eye(len(G))
         target = np.asarray((self.X @ G.T).T) - penalty.linear
         return np.asarray(nnls_gram(gram, target).x)
+
+    def _by_rows(self, G: Array, penalty: Penalty) -> Array:
+        """Return the weights of sparse rows by Newton steps, which look at stored entries alone."""
+        from conepursuit.kernels.divergence_weights import fit_rows
+
+        X = sparse.csr_array(self.X)
+        F = np.zeros((len(G), self.shape[0]))
+        fit_rows(X.data, X.indices, X.indptr, F, np.ascontiguousarray(G), *penalty, ROWS, SETTLING)
+        return F
 
     def _fitted(self, G: Array, penalty: Penalty) -> Array:
         """Return the weights by the solver of many targets; what nothing reaches does not count."""
@@ -101,7 +113,8 @@ class FactorData:
         if counts.any():
             kind = KullbackLeibler if self.divergence else LeastSquares
             objective = kind(X[:, counts], weights=None if M is None else M[:, counts])
-            F[:, counts] = nnfit(objective, G[:, reached].T, penalty=penalty.linear).x
+            atoms = G[:, reached].T
+            F[:, counts] = nnfit(objective, atoms, penalty=penalty.linear, tol=ROWS).x
         return F
 
     def _settled(self, G: Array, penalty: Penalty) -> Array:

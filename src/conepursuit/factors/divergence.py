@@ -17,6 +17,9 @@ NONE = np.empty((0, 0))
 TINY = 1e-300
 """The least curvature, so that a step is finite."""
 
+VANISHING = 1e-20
+"""Share of the largest component, each measured by its largest entry, that is taken for none."""
+
 SHARE, RAMP, LIMIT = 0.9, 3, 2.0
 """Extrapolation: its largest power, how slowly it is reached, and the most an entry may grow."""
 
@@ -96,6 +99,11 @@ class DivergenceLoss(FactorLoss):
             ahead = self._beyond(left, at[0], share), self._beyond(right, at[1], share)
             at = left, right
         raise AssertionError("the last sweep returns")
+
+    def cleaned(self, F: Array) -> Array:
+        """Return a factor with zeros for what multiplicative steps have made vanishingly small."""
+        shares = F / np.maximum(F.max(axis=1, keepdims=True), TINY)
+        return np.where(shares < VANISHING * shares.max(axis=0), 0.0, F)
 
     def _cost(self, F: Array, G: Array) -> float:
         """Return the penalties."""

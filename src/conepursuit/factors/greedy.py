@@ -105,6 +105,7 @@ def factorize(
         path += (len(deltas) - 1) * [before[2]] + [values[-1]]
         if watch is not None and watch(len(F), F, G):
             break
+    F, G = loss.cleaned(F), loss.cleaned(G)
     fit = loss.audit(F, G)
     return Factorization(F, G, np.array(path), np.array(accuracy), values, converged, fit)
 
