@@ -245,3 +245,12 @@ def test_the_least_tilt_makes_no_atom_descend():
         ([-1.0, 2.0], [-1.0, 1.0], np.inf),
     ):
         assert least_tilt(np.array(scores), np.array(products)) == least
+
+
+def test_what_an_approximate_oracle_may_have_missed_is_in_the_gap():
+    y = np.array([1.0, 0.35])
+    atoms = ApproximateOracle(Dictionary(np.eye(2)), 0.3)  # answers with the second column
+    result = minimize(LeastSquares(y), Cone(atoms, radius=1.35), NNMP(), max_iter=0)
+    assert result.certificate.proven
+    assert result.certificate.accuracy == 0.3
+    assert result.certificate.gap >= 0.5 * y @ y

@@ -147,8 +147,22 @@ def test_large_data_are_swept_in_float32_and_finished_in_float64():
     slope = fit.right @ (fit.left.T @ fit.right - X).T
     assert np.abs(slope * fit.left).max() <= 1e-5 * np.abs(fit.right @ X.T).max() * fit.left.max()
     low = FactorData(low_rank(400, 300, 5, noise=0.0), None, False).loss(NO_PENALTIES)
-    assert factorize(low, 7, rank_sweeps=200).path[-1] >= 0
-    assert not low.coarse  # where float32 would show, it is not used
+    coarse = []
+    factorize(low, 7, rank_sweeps=200, watch=lambda rank, F, G: coarse.append(low.coarse))
+    assert coarse[0]
+    assert not coarse[5]  # where float32 would show, it is not used
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "divergence" in kind])
+def test_a_curvature_that_is_too_small_is_raised(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    loss = losses(low_rank())[kind]
+    monkeypatch.setattr(type(loss), "smoothness", lambda *_: 1e-3)
+    F, G = rng.random((3, 30)), rng.random((3, 20))
+    before = loss.fit(F[:2], G[:2])
+    for algorithm in ("fcmp", "pwmp"):
+        joined = loss.join(F, G, 2, algorithm, loss.descent(F[:2], G[:2]))
+        assert loss.fit(*joined) <= before
 
 
 def test_squares_reach_a_stationary_point():

@@ -82,10 +82,11 @@ def test_paths_of_made_data(budget):
 
 def test_rank_one_is_known():
     X = made()
-    paths = nmf.divergence_by_rank(X, [1], sweeps=60, seeds=[0])
+    paths = nmf.divergence_by_rank(X, [1, 3], sweeps=60, seeds=[0])
     best = kl_div(X, np.outer(X.sum(axis=1), X.sum(axis=0)) / X.sum()).sum()
     for values in paths.values.values():
         assert values[0, 0] == pytest.approx(best, rel=1e-6)
+        assert values[0, 1] < 0.9 * best
 
 
 @needs_data

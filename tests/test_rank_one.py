@@ -26,7 +26,13 @@ from conepursuit import (
     certify,
     minimize,
 )
-from conepursuit.atoms.power import alternate, leading_pair, nonnegative_pair, spectral_bound
+from conepursuit.atoms.power import (
+    alternate,
+    leading_pair,
+    nonnegative_pair,
+    proved_norm,
+    spectral_bound,
+)
 from conepursuit.testing import check_atom_set
 
 
@@ -92,6 +98,21 @@ def test_the_oracle_does_not_mind_the_scale(scale):
     one, two = nonnegative_pair(M)[0], nonnegative_pair(scale * M)[0]
     np.testing.assert_allclose(one.left, two.left, atol=1e-9)
     np.testing.assert_allclose(two.value, scale * one.value)
+
+
+def test_a_norm_is_proved_where_a_lanczos_run_fails():
+    n = 60
+    start = np.ones(n) + 1e-3 * np.arange(n)
+    hidden = np.zeros(n)
+    hidden[:2] = start[1], -start[0]  # what the run starts with has no share in it
+    hidden /= np.linalg.norm(hidden)
+    Y = np.eye(n) + np.outer(hidden, hidden)
+    assert proved_norm(Y) >= 2.0
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        Y = rng.standard_normal((30, 40))
+        sigma = np.linalg.svd(Y, compute_uv=False)[0]
+        assert sigma <= proved_norm(Y) <= 1.02 * sigma
 
 
 def test_no_direction_of_descent():

@@ -243,10 +243,10 @@ def spectral_bound(M: Array, level: float, rounds: int) -> float:
     if len(Y) > PROVED:
         pair = leading_pair(Y, rng.standard_normal((Y.shape[1],)), 4 * STEPS, 0.0)
         return pair.value + pair.residual
-    return _proved_norm(Y.astype(np.float64))
+    return proved_norm(Y.astype(np.float64))
 
 
-def _proved_norm(Y: Array) -> float:
+def proved_norm(Y: Array) -> float:
     """Return an upper bound on the largest singular value of an array, wider than tall.
 
     c is one if c^2 I - Y Y' has a Cholesky factor; it is tried a little above a Ritz value.
