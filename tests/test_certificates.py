@@ -10,6 +10,7 @@ from conepursuit import (
     FW,
     NNMP,
     PWMP,
+    ApproximateOracle,
     Composed,
     Cone,
     Dictionary,
