@@ -28,12 +28,11 @@ from statistics import median  # noqa: E402
 from time import perf_counter, process_time  # noqa: E402
 
 import numpy as np  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 from scipy.optimize import minimize  # noqa: E402
 from sklearn.decomposition import non_negative_factorization  # noqa: E402
 
 from conepursuit import Logistic, Poisson, nnfit  # noqa: E402
+from timing import show, timed  # noqa: E402
 
 LEVELS = (1e-6, 1e-8, 1e-10)
 CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
@@ -87,17 +86,6 @@ def qualified(solve, X, y, value, best, level):
         if value(solve(X, y, setting)) - best <= level * (at_zero - best):
             return setting
     return None
-
-
-def timed(calls, repeat):
-    """Return the CPU times of some calls, made in turns."""
-    times = {name: [] for name in calls}
-    for _ in range(repeat):
-        for name, call in calls.items():
-            began = process_time()
-            call()
-            times[name].append(process_time() - began)
-    return times
 
 
 def logistic_rows(repeat):
@@ -194,13 +182,6 @@ def multiplicative(D, Y):
         beta_loss="kullback-leibler", max_iter=5000, tol=1e-12,
     )  # fmt: skip
     return W.T
-
-
-def show(title, headings, rows):
-    table = Table(*headings, title=title)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=130).print(table)
 
 
 def main():

@@ -23,16 +23,14 @@ if "MALLOC_TRIM_THRESHOLD_" not in os.environ:  # read by the allocator at the s
 import argparse  # noqa: E402  # the settings above must come first
 import warnings  # noqa: E402
 from statistics import median  # noqa: E402
-from time import process_time  # noqa: E402
 
 import numpy as np  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import NMF  # noqa: E402
 
 from conepursuit import GreedyNMF  # noqa: E402
 from conepursuit.experiments.nmf import load_faces, load_reuters  # noqa: E402
+from timing import show, timed  # noqa: E402
 
 DENSE = {"rank_growth": 0.5, "rank_sweeps": 2, "oracle_rounds": 0}
 SPARSE = {"rank_growth": 1.0, "rank_sweeps": 2, "oracle_rounds": 0}
@@ -112,17 +110,6 @@ def least_sweeps(X, rank, loss, settings, level):
     return many
 
 
-def timed(calls, repeat):
-    """Return the CPU times of some calls, made in turns."""
-    times = {name: [] for name in calls}
-    for _ in range(repeat):
-        for name, call in calls.items():
-            began = process_time()
-            call()
-            times[name].append(process_time() - began)
-    return times
-
-
 def cell(times):
     return f"{1e3 * min(times):.0f} / {1e3 * median(times):.0f} ms"
 
@@ -167,13 +154,6 @@ def path_rows(folder, repeat):
         cell(times["one"]), cell(times["path"]), f"{min(times['path']) / min(times['one']):.2f}",
         f"{worst:.4f}",
     )  # fmt: skip
-
-
-def show(title, headings, rows):
-    table = Table(*headings, title=title)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=130).print(table)
 
 
 def main():

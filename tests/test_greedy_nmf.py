@@ -4,7 +4,6 @@ import os
 import pickle
 import tracemalloc
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conepursuit import GreedyNMF, certify_nnls
+from conepursuit.experiments.nmf import load_faces, load_reuters
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
 needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
@@ -26,18 +26,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.fixture(scope="module")
 def faces():
-    """The CBCL faces, 361 pixels x 2,429 faces, on the paper's scale."""
-    pixels = np.load(Path(FOLDER) / "cbcl" / "cbcl_faces.npz")["faces"]
-    p = pixels.reshape(2429, 361).T.astype(float)
-    return np.clip(((p - p.mean()) / p.std() + 0.25) * 0.25, 0, 1)
+    return load_faces(FOLDER)
 
 
 @pytest.fixture(scope="module")
 def reuters():
-    """The counts of Reuters-21578, 7,769 documents x 26,001 words."""
-    z = np.load(Path(FOLDER) / "reuters" / "reuters_train_counts.npz")
-    parts = z["data"].astype(float), z["indices"].astype(np.int32), z["indptr"]
-    return sparse.csr_array(parts, shape=tuple(z["shape"]))
+    return load_reuters(FOLDER)
 
 
 def mixture(m=40, n=25, k=4, noise=0.05):
