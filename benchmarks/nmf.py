@@ -34,7 +34,7 @@ from timing import show, timed  # noqa: E402
 
 DENSE = {"rank_growth": 0.5, "rank_sweeps": 2, "oracle_rounds": 0}
 SPARSE = {"rank_growth": 1.0, "rank_sweeps": 2, "oracle_rounds": 0}
-DIVERGENCE = {"rank_growth": 0.25, "rank_sweeps": 3, "oracle_rounds": 0}
+DIVERGENCE = {"rank_growth": 1.0, "rank_sweeps": 3, "oracle_rounds": 0}
 """What to set where only the last rank matters."""
 
 MOST = 400

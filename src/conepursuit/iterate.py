@@ -160,11 +160,13 @@ class Local:
 
     @property
     def accuracy(self) -> float:
-        """Delta of the oracle's answer: its score is at most delta times the least one."""
-        if self.floor is None:
+        """What the oracle's answer is worth, delta: its score over the least one."""
+        atoms, signed = self.domain.atoms, self.domain.signed
+        least = self.floor if signed else atoms.measured(self.gradient, self.answer)
+        if least is None:
             return nan
         score = self.score - self.domain.penalty
-        return min(max(score / self.floor, 0.0), 1.0) if self.floor < 0 else 1.0
+        return min(max(score / least, 0.0), 1.0) if least < 0 else 1.0
 
     @cached_property
     def scores(self) -> Vector:

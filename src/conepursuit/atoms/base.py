@@ -123,6 +123,13 @@ class AtomSet(ABC):
             return None
         return min(float(answer.rescore(gradient, answer)[0]) / self.accuracy, 0.0)
 
+    def measured(self, gradient: Array, answer: Atoms) -> float | None:
+        """Return what `floor` does, or a tighter value that is measured but not proved.
+
+        The accuracy in a trace is relative to it; gaps are not.
+        """
+        return self.floor(gradient, answer)
+
     def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
         """Return max_a (-<g, a> - penalty) / ||a||, or what the oracle's answer says of it.
 

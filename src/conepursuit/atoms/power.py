@@ -26,6 +26,15 @@ STEPS, SETTLED = 12, 0.02
 ROUNDS, GAIN = 10, 1e-2
 """Most rounds of the power method, and the relative gain that ends it."""
 
+PATIENT = 300
+"""Most rounds where a smaller gain is asked for."""
+
+STARTS, SYMMETRIC_STEPS, SYMMETRIC_ROUNDS = 60, 100, 4
+"""For symmetric matrices: starts of each kind, power steps, rounds of the bound."""
+
+RAISED = 1e-3
+"""Share of its largest entry that a leading vector is raised by for Schur's test."""
+
 SCREEN = 1
 """Rounds that all starts get before the best one goes on alone."""
 
@@ -53,27 +62,34 @@ class Pair(NamedTuple):
     right: Array
 
 
-def nonnegative_pair(
-    M: Any, n_nonzero: Kept = (None, None), rounds: int = 0, extra: Array | None = None
-) -> tuple[Pair, float]:
-    """Return unit vectors u, v >= 0 of large u'Mv, and an upper bound on it over all of them.
+class Bounds(NamedTuple):
+    """Upper bounds on u'Mv over unit u, v >= 0.
 
-    The parameters are those of `nonnegative_pairs`.
+    Attributes
+    ----------
+    proved : float
+        By a Cholesky factorisation, or by a positive vector on [M]_+; certain up to rounding.
+    measured : float
+        By Lanczos runs, where nothing tighter is proved; certain but for the chance that a run
+        has missed the largest singular value.
     """
-    (found,), bound = nonnegative_pairs(M, 1, n_nonzero, rounds, extra)
-    return found, bound
+
+    proved: float
+    measured: float
 
 
 def nonnegative_pairs(
     M: Any,
-    count: int,
+    count: int = 1,
+    *,
     n_nonzero: Kept = (None, None),
     rounds: int = 0,
     extra: Array | None = None,
-) -> tuple[list[Pair], float]:
-    """Return several pairs of unit vectors u, v >= 0, and an upper bound on u'Mv over all of them.
+    gain: float = GAIN,
+) -> tuple[list[Pair], Bounds]:
+    """Return pairs of unit vectors u, v >= 0 of large u'Mv, and bounds on it over all of them.
 
-    Each but the first is one of M less those before it, which is below M; so is its value.
+    Each pair but the first is one of M less those before it, which is below M; so is its value.
 
     Parameters
     ----------
@@ -87,54 +103,86 @@ def nonnegative_pairs(
         Of `spectral_bound`, for arrays.
     extra : array, optional
         One more start for v.
+    gain : float
+        The relative gain of a round of the power method that ends it.
     """
     if isinstance(M, FactoredMatrix) and isinstance(M.base, np.ndarray):
         M = M.toarray()  # no larger than the data
     dense = isinstance(M, np.ndarray)
     P = np.maximum(M, 0.0) if dense else M.positive_part()
     top = leading_pair(M, np.random.default_rng(0).standard_normal(M.shape[1]))
-    bound = top.value + top.residual
+    measured, proved = top.value + top.residual, np.inf
     starts = [np.maximum(top.right, 0.0), np.maximum(-top.right, 0.0)]
     if P is not None:
         sums = np.ones(P.shape[1], dtype=P.dtype)
         perron = leading_pair(P, sums)
-        bound = min(bound, perron.value + perron.residual)
+        measured, proved = min(measured, perron.value + perron.residual), perron_bound(P, perron)
         heavy = int((P @ sums).argmax())
         row = P[heavy] if dense else P[[heavy]].toarray()[0]
         starts += [np.abs(perron.right), row]
     starts = starts if extra is None else [*starts, extra]
-    found = [alternate(M, starts, n_nonzero)]
-    if dense and rounds and bound > found[0].value > 0:
-        bound = min(bound, spectral_bound(M, found[0].value, rounds))
+    found = [alternate(M, starts, n_nonzero, gain)]
+    if dense and rounds and min(measured, proved) > found[0].value > 0:
+        tight, certain = spectral_bound(M, found[0].value, rounds)
+        measured = min(measured, tight)
+        if certain:
+            measured = proved = min(proved, tight)
     while len(found) < count and found[-1].value > 0:
         scaled, right = -found[-1].value * found[-1].left, found[-1].right
         if dense:
             M = M + scaled[:, None] * right
         else:
             M = M + FactoredMatrix(scaled[None, :], right[None, :])
-        found.append(alternate(M, starts, n_nonzero))
-    return found, max(bound, found[0].value, 0.0)
+        found.append(alternate(M, starts, n_nonzero, gain))
+    least = max(found[0].value, 0.0)
+    return found, Bounds(max(proved, least), max(min(measured, proved), least))
 
 
-def symmetric_pair(M: Array) -> tuple[Pair, float]:
-    """Return a unit vector u >= 0 of large u'Mu, as a pair, and an upper bound; M symmetric.
+def perron_bound(P: Any, perron: Pair) -> float:
+    """Return a proved upper bound on the largest singular value of a non-negative matrix.
+
+    Notes
+    -----
+    Schur's test: for p, q > 0, ``sigma_1(P)^2 <= max_i (P q)_i / p_i * max_j (P'p)_j / q_j``. With
+    p = P q the first factor is 1. q is a leading vector, raised a little where it is small.
+    """
+    q = np.abs(perron.right)
+    q = q + RAISED * float(q.max())
+    p = P @ q
+    reached = p > 0
+    if not reached.any():
+        return 0.0
+    back = p @ P
+    return float(np.sqrt((back / q).max())) * (1.0 + 100 * float(np.finfo(q.dtype).eps))
+
+
+def symmetric_pair(M: Array) -> tuple[Pair, Bounds]:
+    """Return a unit vector u >= 0 of large u'Mu, as a pair, and bounds; M symmetric.
 
     Notes
     -----
     With c at least minus the least eigenvalue, u'(M + c I)u is convex in u, so that
-    ``u = [(M + c I) u]_+ / ||.||`` never lowers it.
+    ``u = [(M + c I) u]_+ / ||.||`` never lowers it. It is started from both signs of the leading
+    eigenvectors, from the rows of [M]_+, and from the unit vectors.
     """
-    (found, bound), shift = nonnegative_pair(M), float(np.abs(M).sum(axis=1).max())
-    values = [(float(u @ M @ u), u) for u in (found.left, found.right)]
-    values += [(float(M[i, i]), np.eye(1, len(M), i)[0]) for i in (int(np.diag(M).argmax()),)]
-    value, u = max(values, key=lambda each: each[0])
-    for _ in range(ROUNDS):
-        moved = unit(np.maximum(M @ u + shift * u, 0.0))
-        gained = float(moved @ M @ moved) - value
-        if gained <= GAIN * abs(value):
-            break
-        u, value = moved, value + gained
-    return Pair(value, 0.0, u, u), max(bound, value, 0.0)
+    n = len(M)
+    _, bounds = nonnegative_pairs(M, rounds=SYMMETRIC_ROUNDS)
+    values, vectors = np.linalg.eigh(M)
+    leading = vectors[:, -STARTS:].T
+    rows = np.maximum(M[np.argsort(np.maximum(M, 0.0).sum(axis=1))[-STARTS:]], 0.0)
+    units = np.eye(n)[np.argsort(np.diag(M))[-STARTS:]]
+    starts = np.vstack([leading, -leading, rows, units])
+    U, _ = _nonnegative_units(starts, None)
+    shift = max(-float(values[0]), 0.0)
+    for _ in range(SYMMETRIC_STEPS):
+        U, _ = _nonnegative_units(U @ M + shift * U, None)
+    scores = np.einsum("ki,ki->k", U @ M, U)
+    u, value = U[int(scores.argmax())], float(scores.max())
+    single = int(np.diag(M).argmax())
+    if M[single, single] > value:
+        u, value = np.eye(n)[single], float(M[single, single])
+    least = max(value, 0.0)
+    return Pair(value, 0.0, u, u), Bounds(max(bounds.proved, least), max(bounds.measured, least))
 
 
 def leading_pair(M: Any, start: Array, steps: int = STEPS, tolerance: float = SETTLED) -> Pair:
@@ -166,7 +214,7 @@ def leading_pair(M: Any, start: Array, steps: int = STEPS, tolerance: float = SE
     return Pair(float(values[0]), residual, U[:, 0] @ left[: i + 1], V[0] @ right[: i + 1])
 
 
-def alternate(M: Any, starts: list[Array], n_nonzero: Kept) -> Pair:
+def alternate(M: Any, starts: list[Array], n_nonzero: Kept, gain: float = GAIN) -> Pair:
     """Return the best of the non-negative pairs that the power method finds from several starts.
 
     Notes
@@ -177,14 +225,15 @@ def alternate(M: Any, starts: list[Array], n_nonzero: Kept) -> Pair:
     rights = np.stack([unit(start) for start in starts])
     rights = rights.astype(getattr(M, "dtype", rights.dtype))
     values = np.zeros(len(starts))
-    for sweep in range(SCREEN + ROUNDS):
+    rounds = ROUNDS if gain >= GAIN else PATIENT
+    for sweep in range(SCREEN + rounds):
         if sweep == SCREEN:  # all starts were tried; the best one goes on alone
             best = int(values.argmax())
             rights, values = rights[[best]], values[[best]]
         before = values
         lefts, _ = _nonnegative_units(rights @ M.T, n_nonzero[0])
         rights, values = _nonnegative_units(lefts @ M, n_nonzero[1])
-        if len(values) == 1 and values[0] - before[0] <= GAIN * values[0]:
+        if len(values) == 1 and values[0] - before[0] <= gain * values[0]:
             break
     return Pair(float(values[0]), 0.0, lefts[0], rights[0])
 
@@ -209,8 +258,8 @@ def _nonnegative_units(rows: Array, n_nonzero: int | None) -> tuple[Array, Array
     return kept, norms * scale
 
 
-def spectral_bound(M: Array, level: float, rounds: int) -> float:
-    """Return an upper bound on u'Mv over unit u, v >= 0, for an array M.
+def spectral_bound(M: Array, level: float, rounds: int) -> tuple[float, bool]:
+    """Return an upper bound on u'Mv over unit u, v >= 0, for an array M, and if it is proved.
 
     Notes
     -----
@@ -242,8 +291,8 @@ def spectral_bound(M: Array, level: float, rounds: int) -> float:
             right = np.concatenate([right, fresh], axis=1)
     if len(Y) > PROVED:
         pair = leading_pair(Y, rng.standard_normal((Y.shape[1],)), 4 * STEPS, 0.0)
-        return pair.value + pair.residual
-    return proved_norm(Y.astype(np.float64))
+        return pair.value + pair.residual, False
+    return proved_norm(Y.astype(np.float64)), True
 
 
 def proved_norm(Y: Array) -> float:
@@ -251,6 +300,10 @@ def proved_norm(Y: Array) -> float:
 
     c is one if c^2 I - Y Y' has a Cholesky factor; it is tried a little above a Ritz value.
     """
+    scale = float(np.abs(Y).max())
+    if not 0 < scale < np.inf:
+        return scale
+    Y = Y / scale
     gram = Y @ Y.T
     pair = leading_pair(gram, np.ones(len(gram)) + 1e-3 * np.arange(len(gram)), 2 * STEPS, 0.0)
     square = pair.value * (1.0 + 1e-4)
@@ -262,8 +315,8 @@ def proved_norm(Y: Array) -> float:
         except np.linalg.LinAlgError:
             square *= 1.01
         else:
-            return float(np.sqrt(square))
-    return float(np.sqrt(np.linalg.eigvalsh(gram)[-1])) * (1.0 + 1e-6)
+            return scale * float(np.sqrt(square))
+    return scale * float(np.sqrt(np.linalg.eigvalsh(gram)[-1])) * (1.0 + 1e-6)
 
 
 def unit(vector: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from conepursuit.arrays import Array, Vector, is_integer
 from conepursuit.atoms.base import Atoms, AtomSet
-from conepursuit.atoms.power import Pair, nonnegative_pair, symmetric_pair
+from conepursuit.atoms.power import Bounds, Pair, nonnegative_pairs, symmetric_pair
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
 from conepursuit.factored import FactoredMatrix
@@ -20,20 +21,20 @@ class RankOnes(Vectors):
 
     Attributes
     ----------
-    bound : float or None
-        For the answer of an oracle: an upper bound on -<g, a> over all atoms a.
+    bounds : Bounds or None
+        For the answer of an oracle: upper bounds on -<g, a> over all atoms a.
     """
 
-    __slots__ = ("bound",)
-    bound: float | None
+    __slots__ = ("bounds",)
+    bounds: Bounds | None
 
     @classmethod
-    def pair(cls, found: Pair, bound: float | None = None) -> RankOnes:
-        """Return the batch of one atom, with the bound that its oracle has proved."""
+    def pair(cls, found: Pair, bounds: Bounds | None = None) -> RankOnes:
+        """Return the batch of one atom, with the bounds that its oracle knows."""
         row = np.concatenate([found.left, found.right]).astype(np.float64)
         shape = len(found.left), len(found.right)
         answer = cls(shape, (fingerprint(row),), Table.single(row), np.zeros(1, dtype=np.intp))
-        answer.bound = bound
+        answer.bounds = bounds
         return answer
 
     @classmethod
@@ -117,8 +118,12 @@ class _RankOneSet(AtomSet):
         checked_fingerprint(key, self)
 
     def floor(self, gradient: Array, answer: Atoms) -> float | None:
-        bound = getattr(answer, "bound", None)
-        return None if bound is None else -bound
+        bounds = getattr(answer, "bounds", None)
+        return -bounds.proved if bounds is not None and bounds.proved < inf else None
+
+    def measured(self, gradient: Array, answer: Atoms) -> float | None:
+        bounds = getattr(answer, "bounds", None)
+        return None if bounds is None else -bounds.measured
 
     @property
     def radius(self) -> float:
@@ -137,8 +142,9 @@ class NonnegativeRankOne(_RankOneSet):
         that of the larger set without truncation.
     rounds : int
         How much work goes into the bound. 0: two short Lanczos runs, ``min(sigma_1(g),
-        sigma_1([-g]_+))``. Otherwise as many projections to find a Y >= -g of smaller
-        sigma_1(Y), each with an eigenvalue decomposition; arrays only.
+        sigma_1([-g]_+))``, of which a positive vector proves the second. Otherwise as many
+        projections to find a Y >= -g of smaller sigma_1(Y), which is proved where the smaller
+        side has at most 800 entries; arrays only.
     factored : bool
         Whether combinations are kept as factors, for `FactoredLeastSquares`.
     random_state : int, optional
@@ -164,6 +170,9 @@ class NonnegativeRankOne(_RankOneSet):
     'CONVERGED'
     """
 
+    gain = 1e-6
+    """The relative gain of a round of the power method that ends it."""
+
     def __init__(
         self,
         shape: tuple[int, ...],
@@ -174,7 +183,9 @@ class NonnegativeRankOne(_RankOneSet):
         random_state: int | None = None,
     ) -> None:
         super().__init__(shape, factored)
-        given = n_nonzero if isinstance(n_nonzero, tuple) else (n_nonzero, n_nonzero)
+        given: Any = (n_nonzero, n_nonzero)
+        if isinstance(n_nonzero, (tuple, list)):
+            given = tuple(n_nonzero)
         if any(n is not None and not (is_integer(n) and n >= 1) for n in given) or len(given) != 2:
             raise ValueError(
                 f"n_nonzero is a positive integer, or one for u and one for v; got {n_nonzero!r}."
@@ -187,8 +198,14 @@ class NonnegativeRankOne(_RankOneSet):
             self.extra = np.random.default_rng(random_state).random(self.shape[1])
 
     def lmo(self, gradient: Any) -> RankOnes:
-        found, bound = nonnegative_pair(-gradient, self.n_nonzero, self.rounds, self.extra)
-        return self.batch.pair(found, bound)
+        (found,), bounds = nonnegative_pairs(
+            -gradient,
+            n_nonzero=self.n_nonzero,
+            rounds=self.rounds,
+            extra=self.extra,
+            gain=self.gain,
+        )
+        return self.batch.pair(found, bounds)
 
     def positive_functional(self) -> Any:
         # the sum of u v' is sum(u) sum(v), each at least the norm
@@ -238,6 +255,9 @@ class PositiveSemidefinite(_SymmetricSet):
         u = u if u[np.abs(u).argmax()] > 0 else -u
         return self.batch.pair(Pair(0.0, 0.0, u, u))
 
+    def measured(self, gradient: Array, answer: Atoms) -> float:
+        return self.floor(gradient, answer)
+
     def floor(self, gradient: Array, answer: Atoms) -> float:
         return min(float(answer.inner(gradient)[0]), 0.0)
 
@@ -257,9 +277,10 @@ class NonnegativeSymmetric(_SymmetricSet):
     Notes
     -----
     The oracle is the power method on -g, shifted so that it never descends, from the positive
-    parts of its leading eigenvectors. The bound is that of `NonnegativeRankOne`.
+    parts of many eigenvectors, from rows of [-g]_+ and from unit vectors. The bound is that of
+    `NonnegativeRankOne`.
     """
 
     def lmo(self, gradient: Array) -> RankOnes:
-        found, bound = symmetric_pair(-0.5 * (gradient + gradient.T))
-        return self.batch.pair(found, bound)
+        found, bounds = symmetric_pair(-0.5 * (gradient + gradient.T))
+        return self.batch.pair(found, bounds)

@@ -171,7 +171,15 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _fit(self, X: Any, entry_weight: Any) -> FactorData:
         self._check()
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
         data = self._data(X, entry_weight, reset=True)
+        if self.correction == "gcd" and data.M is not None:
+            raise ValueError(
+                'correction="gcd" needs all entries of X, of equal weight. Use "auto".'
+            )
+        if hasattr(self, "held_out_path_"):
+            del self.held_out_path_
         small = data.shape[0] * data.shape[1] < THREADED
         with _controller().limit(limits=1 if small else None, user_api="blas"):
             return self._fit_data(data)
@@ -278,8 +286,14 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 f"entry is {given.min():g}. Shift or clip X."
             )
         X, M = observed_entries(X, entry_weight)
+        divergence = self.loss == "kullback-leibler"
+        if divergence and M is not None and sparse.issparse(X):
+            raise ValueError(
+                "with loss='kullback-leibler' the entry_weight of a sparse X is not supported. "
+                "Give X.toarray() and entry_weight.toarray()."
+            )
         plain = self.alpha_W == 0 and self.alpha_H == 0
-        return FactorData.of(X, M, self.loss == "kullback-leibler", scale=plain)
+        return FactorData.of(X, M, divergence, scale=plain)
 
     def _check(self) -> None:
         """Raise a ValueError that says which parameter is wrong."""

@@ -17,6 +17,9 @@ from conepursuit.refit import Factor, nonnegative
 ATTEMPTS = 12
 """How often the curvature of a model is raised before a new component gets no weight."""
 
+BALANCING = 60
+"""Newton steps for the scale of a component."""
+
 MOMENTUM, GROWTH, CEILING, CUT = 0.5, 1.05, 1.01, 1.5
 """Extrapolation: its start, how it and its ceiling grow, and by what it is cut on a restart."""
 
@@ -99,6 +102,36 @@ class FactorLoss(ABC):
                 return weights[:, None] * F, G
             curvature *= 4.0
         return start[:, None] * F, G
+
+    @property
+    def penalised(self) -> bool:
+        """Whether any factor has a penalty."""
+        return any(any(penalty) for penalty in self.penalties)
+
+    def balanced(self, F: Array, G: Array) -> tuple[Array, Array]:
+        """Return the factors with the scales that cost least; the product stays.
+
+        Notes
+        -----
+        For each component ``p s + P s^2 / 2 + q / s + Q / (2 s^2)`` is minimised over s by Newton
+        steps in log s, in which it is convex. Where one factor is zero the other may be, too.
+        """
+        if not self.penalised:
+            return F, G
+        dead = np.logical_not(F.any(axis=1) * G.any(axis=1))
+        F, G = np.where(dead[:, None], 0.0, F), np.where(dead[:, None], 0.0, G)
+        (f, ff), (g, gg) = self.penalties
+        if not ((f or ff) and (g or gg)):
+            return F, G
+        up = f * F.sum(axis=1), ff * (F * F).sum(axis=1)
+        down = g * G.sum(axis=1), gg * (G * G).sum(axis=1)
+        log = np.zeros(len(F))
+        for _ in range(BALANCING):
+            s = np.exp(log)
+            rise, fall = up[0] * s + up[1] * s * s, down[0] / s + down[1] / (s * s)
+            bend = up[0] * s + 2 * up[1] * s * s + down[0] / s + 2 * down[1] / (s * s)
+            log -= np.divide(rise - fall, bend, out=np.zeros_like(log), where=bend > 0)
+        return F * np.exp(log)[:, None], G / np.exp(log)[:, None]
 
     def scores(self, F: Array, G: Array, weights: Vector, descent: Any) -> Vector:
         """Return the inner products of the gradient at these weights with all components."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from conepursuit.arrays import EPS, Array
+from conepursuit.arrays import Array, Vector
 from conepursuit.factors.base import FactorLoss, Penalty
 from conepursuit.factors.divergence import DivergenceLoss
 from conepursuit.factors.squared import ObservedSquaredLoss, SquaredLoss, WeightedSquaredLoss
 from conepursuit.nnfit import nnfit
 from conepursuit.nnls import nnls, nnls_gram
 from conepursuit.objectives import KullbackLeibler, LeastSquares
+from conepursuit.refit import Factor, nonnegative
 
 SMALL, LARGE = 1e-60, 1e60
 """Beyond these the squares of data are not safe, and other units are used."""
@@ -22,8 +25,8 @@ SMALL, LARGE = 1e-60, 1e60
 ROWS = 1e-12
 """How close to its least loss a row is brought, relative to its sum or to the loss of zero."""
 
-SETTLING = 2000
-"""Most sweeps over weights where no solver ends after finitely many steps."""
+SWEEPS = 200
+"""Most sweeps and Newton steps for a row."""
 
 
 @dataclass(frozen=True)
@@ -78,30 +81,71 @@ class FactorData:
 
     def weights(self, G: Array, penalty: Penalty) -> Array:
         """Return the F >= 0 that is best for a given G, of shape (k, m)."""
+        F, alive = np.zeros((len(G), self.shape[0])), G.any(axis=1)
+        if alive.any():
+            F[alive] = self._weights(np.ascontiguousarray(G[alive]), penalty)
+        return F
+
+    def _weights(self, G: Array, penalty: Penalty) -> Array:
+        """Return the best F for a G without components that are zero."""
         dense = not sparse.issparse(self.X)
-        if not G.any():
-            return np.zeros((len(G), self.shape[0]))
+        if self.divergence and self.M is None and not dense:
+            return self._by_rows(G, penalty)
         if dense and not penalty.squared and (self.divergence or self.M is not None):
             return self._fitted(G, penalty)
-        if self.M is not None:
-            return self._settled(G, penalty)
         if self.divergence:
             return self._by_rows(G, penalty)
-        if penalty.linear and not penalty.squared:  # no A'b need be G X' less a constant
-            return self._fitted(G, penalty) if dense else self._settled(G, penalty)
+        if self.M is not None or (penalty.linear and not penalty.squared):
+            return self._by_grams(G, penalty)
         if dense and not penalty.squared:
             return np.asarray(nnls(G.T, self.X.T).x)
         gram = G @ G.T + penalty.squared * np.eye(len(G))
         target = np.asarray((self.X @ G.T).T) - penalty.linear
         return np.asarray(nnls_gram(gram, target).x)
 
+    def _rows(self) -> Iterator[tuple[Array, Vector, Vector | None]]:
+        """Yield for every row the places that count, the data there, and their weights."""
+        if sparse.issparse(self.X):
+            data, indices, ends = self.X.data, self.X.indices, self.X.indptr
+            for start, end in pairwise(ends):
+                M = None if self.M is None else self.M.data[start:end]
+                yield indices[start:end], data[start:end], M
+        else:
+            for i, x in enumerate(self.X):
+                M = None if self.M is None else self.M[i]
+                places = np.arange(len(x)) if M is None else np.flatnonzero(M)
+                yield places, x[places], None if M is None else M[places]
+
+    def _by_grams(self, G: Array, penalty: Penalty) -> Array:
+        """Return the weights by least squares, each row by an active set on its own Gram matrix."""
+        F, everything = np.zeros((len(G), self.shape[0])), G @ G.T
+        for i, (places, x, M) in enumerate(self._rows()):
+            atoms = G[:, places]
+            gram = everything if M is None else (atoms * M) @ atoms.T
+            gram = gram + penalty.squared * np.eye(len(G))
+            target = atoms @ (x if M is None else M * x) - penalty.linear
+            F[:, i] = nonnegative(gram, -target, np.zeros(len(G)), Factor())
+        return F
+
     def _by_rows(self, G: Array, penalty: Penalty) -> Array:
-        """Return the weights of sparse rows by Newton steps, which look at stored entries alone."""
+        """Return the weights of least divergence by Newton steps on the entries that are stored.
+
+        Notes
+        -----
+        Weights m of the entries are the same as data m x with atoms m G: what differs is constant.
+        """
         from conepursuit.kernels.divergence_weights import fit_rows
 
-        X = sparse.csr_array(self.X)
-        F = np.zeros((len(G), self.shape[0]))
-        fit_rows(X.data, X.indices, X.indptr, F, np.ascontiguousarray(G), *penalty, ROWS, SETTLING)
+        F, parts = np.zeros((len(G), self.shape[0])), (*penalty, ROWS, SWEEPS)
+        if self.M is None:
+            X = sparse.csr_array(self.X)
+            fit_rows(X.data, X.indices, X.indptr, F, G, *parts)
+            return F
+        for i, (places, x, M) in enumerate(self._rows()):
+            assert M is not None
+            own, f, ends = G[:, places] * M, F[:, [i]].copy(), np.array([0, len(x)])
+            fit_rows(M * x, np.arange(len(x)), ends, f, own, *parts)
+            F[:, i] = f[:, 0]
         return F
 
     def _fitted(self, G: Array, penalty: Penalty) -> Array:
@@ -115,16 +159,4 @@ class FactorData:
             objective = kind(X[:, counts], weights=None if M is None else M[:, counts])
             atoms = G[:, reached].T
             F[:, counts] = nnfit(objective, atoms, penalty=penalty.linear, tol=ROWS).x
-        return F
-
-    def _settled(self, G: Array, penalty: Penalty) -> Array:
-        """Return the weights by sweeps until nothing moves."""
-        loss = self.loss((penalty, Penalty()))
-        level = np.sqrt(float(self.X.sum()) / max(float(G.sum()), 1e-300) / self.shape[0])
-        F = np.full((len(G), self.shape[0]), level)
-        for _ in range(SETTLING):
-            before = F.copy()
-            loss.update(F, G, 0)
-            if np.abs(F - before).max() <= 10 * EPS * F.max():
-                break
         return F

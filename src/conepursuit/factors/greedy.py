@@ -13,10 +13,13 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.power import nonnegative_pairs
-from conepursuit.factors.base import FactorLoss
+from conepursuit.factors.base import FactorLoss, settled
 
 PASSING = 3e-4
 """The relative gain of a sweep that ends them at a rank on the way up."""
+
+BALANCED = 10
+"""Sweeps after which the scales of penalised factors are chosen anew."""
 
 ROUNDED = 1e-6
 """Relative gains and rises below this may be the rounding of float32."""
@@ -89,13 +92,14 @@ def factorize(
     F, G = np.zeros((0, loss.shape[0])), np.zeros((0, loss.shape[1]))
     path: list[float] = []
     accuracy: list[float] = []
-    values, converged = [np.inf], True
+    zero = np.zeros((1, loss.shape[0])), np.zeros((1, loss.shape[1]))
+    values, converged = [loss.value(*zero)], True
     while len(F) < n_components:
         before = F, G, values[-1]
         more = min(1 + int(growth * len(F)), n_components - len(F))
         F, G, deltas = _extended(loss, F, G, more, algorithm, rounds, extra)
         if len(F) < n_components:
-            F, G, values, converged = loss.corrected(F, G, rank_sweeps, PASSING)
+            F, G, values, converged = _swept(loss, F, G, rank_sweeps, PASSING)
         else:
             F, G, values, converged = _finished(loss, F, G, max_iter, tol)
         if values[-1] > before[2] * (1 + ROUNDED):  # a penalty can exceed what an atom is worth
@@ -124,7 +128,8 @@ def _extended(
     if first is not None:
         return *first, [1.0]
     descent = loss.descent(F, G)
-    found, bound = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
+    found, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
+    bound = bounds.measured
     deltas = [max(pair.value, 0.0) / bound if bound > 0 else 1.0 for pair in found]
     found = [pair for pair in found if pair.value > 0]
     old, missing = len(F), more - len(found)
@@ -142,10 +147,26 @@ def _finished(
     """Sweep until nothing is gained, at first with what precision is fast."""
     rough: list[float] = []
     if loss.coarse:
-        F, G, rough, _ = loss.corrected(F, G, sweeps, max(tol, ROUNDED))
+        F, G, rough, _ = _swept(loss, F, G, sweeps, max(tol, ROUNDED))
         loss.refine()
-    F, G, values, converged = loss.corrected(F, G, sweeps - max(len(rough) - 1, 0), tol)
+    F, G, values, converged = _swept(loss, F, G, sweeps - max(len(rough) - 1, 0), tol)
     return F, G, rough[:-1] + values, converged
+
+
+def _swept(
+    loss: FactorLoss, F: Array, G: Array, sweeps: int, tol: float
+) -> tuple[Array, Array, list[float], bool]:
+    """Sweep; penalised factors are balanced every few sweeps."""
+    if not loss.penalised:
+        return loss.corrected(F, G, sweeps, tol)
+    values: list[float] = []
+    while True:
+        F, G = loss.balanced(F, G)
+        few = min(sweeps - max(len(values) - 1, 0), BALANCED)
+        F, G, more, converged = loss.corrected(F, G, few, tol)
+        values = values[:-1] + more
+        if len(more) == 1 or len(values) > sweeps or (converged and settled(values, tol)):
+            return F, G, values, converged
 
 
 def _padded(F: Array, count: int) -> Array:
