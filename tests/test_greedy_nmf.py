@@ -9,7 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
+from scipy.optimize import nnls as scipy_nnls
+from scipy.special import kl_div
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -234,8 +238,8 @@ class TestUnusualData:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_components": 0}, "n_components must be a positive integer; got 0"),
-        ({"n_components": 2.5}, "n_components must be a positive integer; got 2.5"),
+        ({"n_components": 0}, 'n_components must be a positive integer or "auto"; got 0'),
+        ({"n_components": 2.5}, 'n_components must be a positive integer or "auto"; got 2.5'),
         ({"n_components": "all"}, "n_components must be a positive integer"),
         ({"loss": "kl"}, "loss must be one of 'frobenius', 'kullback-leibler'; got 'kl'"),
         ({"algorithm": "omp"}, "algorithm must be one of"),
@@ -264,7 +268,7 @@ def test_wrong_data():
         model.fit(np.full((3, 3), np.nan))
     with pytest.raises(ValueError, match="must have the shape of X"):
         model.fit(X, entry_weight=np.ones((2, 2)))
-    with pytest.raises(ValueError, match="Negative values"):
+    with pytest.raises(ValueError, match="entry_weight must not be negative; the least is -1"):
         model.fit(X, entry_weight=-np.ones_like(X))
     with pytest.raises(ValueError, match="X is sparse, and entry_weight is not"):
         model.fit(sparse.csr_array(X), entry_weight=np.ones_like(X))
@@ -293,6 +297,109 @@ def test_names_clones_and_pickles():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     np.testing.assert_array_equal(clone(model).fit(X).components_, model.components_)
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha_W": 1e-6, "alpha_H": 1e-6}], ids=["", "penalty"])
+def test_weights_for_missing_entries_are_exact(options):
+    X = load_wine().data
+    seen = np.random.default_rng(0).random(X.shape) > 0.2
+    holed, S, M = (
+        np.where(seen, X, np.nan),
+        sparse.csr_array(X * seen),
+        sparse.csr_array(1.0 * seen),
+    )
+    model = GreedyNMF(8, **options).fit(holed)
+    H, ridge = model.components_, 13 * options.get("alpha_W", 0.0)
+    least = 0.0
+    for x, row in zip(X, seen, strict=True):
+        A = np.vstack([H[:, row].T, np.sqrt(ridge) * np.eye(8)])
+        least += 0.5 * scipy_nnls(A, np.append(x[row], np.zeros(8)), maxiter=1000)[1] ** 2
+    for W in (model.transform(holed), model.transform(S, entry_weight=M)):
+        value = 0.5 * np.sum((seen * (X - W @ H)) ** 2) + 0.5 * ridge * np.sum(W**2)
+        np.testing.assert_allclose(value, least, rtol=1e-6)
+
+
+def test_weights_of_least_divergence_with_missing_entries_and_a_ridge():
+    X = mixture()
+    holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    model = GreedyNMF(3, loss="kullback-leibler", alpha_W=1e-3, alpha_H=1e-3).fit(holed)
+    for x, w in zip(holed[:5], model.transform(holed), strict=False):
+        seen, ridge = ~np.isnan(x), 1e-3 * X.shape[1]
+        G = model.components_[:, seen]
+
+        def value(v, x=x[seen], G=G, ridge=ridge):
+            return kl_div(x, G.T @ v).sum() + 0.5 * ridge * v @ v
+
+        inside = [(1e-9, None)] * 3
+        answer = minimize(value, w + 0.1 * w.mean(), bounds=inside, method="L-BFGS-B")
+        assert value(w) <= answer.fun * (1 + 1e-9)
+
+
+def test_components_that_are_zero_get_no_weight():
+    X = np.random.default_rng(1).random((25, 18))
+    for data in (X, sparse.csr_array(X)):
+        model = GreedyNMF(4, alpha_W=0.02, alpha_H=0.02, l1_ratio=1.0).fit(data)
+        dead = ~model.components_.any(axis=1)
+        assert dead.any()
+        assert not model.transform(data)[:, dead].any()
+
+
+def test_penalised_factors_have_the_scales_that_cost_least():
+    X = load_wine().data
+    model = GreedyNMF(6, alpha_W=1e-6, alpha_H=1e-6)
+    W = model.fit_transform(X)
+    prices = 1e-6 * np.array(
+        [13 * np.sum(W**2, axis=0), 178 * np.sum(model.components_**2, axis=1)]
+    )
+    np.testing.assert_allclose(prices[0], prices[1], rtol=0.05)
+    assert model.rank_path_[-1] < 150
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1e6])
+def test_where_penalties_exceed_all_atoms_the_answer_is_zero(alpha):
+    X = np.random.default_rng(0).random((12, 8))
+    model = GreedyNMF(2, alpha_W=alpha, alpha_H=alpha, l1_ratio=1.0).fit(X)
+    assert not model.components_.any()
+    np.testing.assert_allclose(model.rank_path_, 0.5 * np.sum(X**2))
+
+
+def test_divergences_of_blocks_are_as_low_as_those_of_random_starts():
+    X = np.kron(np.eye(6), np.ones((10, 10)))
+    for rank in (3, 4):
+        ours = GreedyNMF(rank, loss="kullback-leibler").fit(X).reconstruction_err_
+        options = {"solver": "mu", "beta_loss": "kullback-leibler", "init": "random"}
+        fits = [NMF(rank, random_state=seed, **options).fit(X) for seed in range(5)]
+        assert ours <= 1.01 * min(fit.reconstruction_err_ for fit in fits)
+
+
+def test_what_is_refused_rather_than_ignored():
+    X, M = mixture(), np.ones((40, 25))
+    M[0, 0] = 0.0
+    with pytest.raises(ValueError, match="the entry_weight of a sparse X is not supported"):
+        GreedyNMF(2, loss="kullback-leibler").fit(
+            sparse.csr_array(X), entry_weight=sparse.csr_array(M)
+        )
+    with pytest.raises(ValueError, match='correction="gcd" needs all entries'):
+        GreedyNMF(2, correction="gcd").fit(X, entry_weight=M)
+
+
+def test_masked_arrays_have_missing_entries():
+    X = mixture()
+    mask = rng.random(X.shape) < 0.2
+    one = GreedyNMF(2).fit(np.ma.masked_array(X, mask))
+    two = GreedyNMF(2).fit(np.where(mask, np.nan, X))
+    np.testing.assert_array_equal(one.components_, two.components_)
+
+
+def test_a_refit_forgets_what_was_held_out():
+    model = GreedyNMF("auto").fit(mixture())
+    assert not hasattr(model.set_params(n_components=2).fit(mixture()), "held_out_path_")
+
+
+def test_no_warning_without_sweeps():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert GreedyNMF(3, correction=None).fit(mixture()).n_iter_ == 0
 
 
 @needs_data

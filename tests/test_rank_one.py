@@ -32,6 +32,7 @@ from conepursuit.atoms.power import (
     nonnegative_pairs,
     proved_norm,
     spectral_bound,
+    symmetric_pair,
 )
 from conepursuit.testing import check_atom_set
 
@@ -115,6 +116,36 @@ def test_a_norm_is_proved_where_a_lanczos_run_fails():
         Y = rng.standard_normal((30, 40))
         sigma = np.linalg.svd(Y, compute_uv=False)[0]
         assert sigma <= proved_norm(Y) <= 1.02 * sigma
+
+
+def test_a_proof_is_one_where_a_lanczos_run_misses_the_largest_value():
+    n, p = 197, 21
+    Y = np.zeros((n + p + 1, n + 2))
+    Y[:n, :n], Y[n : n + p, n], Y[-1, -1] = 1.0, 1.1024635 * n / np.sqrt(p), -3.0 * n
+    best = 1.1024635 * n
+    for rounds in (0, 4):
+        found, bounds = nonnegative_pairs(Y, rounds=rounds)
+        assert bounds.proved >= best * (1 - 1e-12)
+        if rounds:
+            assert found[0].value / bounds.measured <= found[0].value / best * (1 + 1e-12)
+
+
+def test_symmetric_pairs_by_all_supports():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = rng.integers(2, 6)
+        M = rng.standard_normal((n, n))
+        M += M.T
+        best = M.diagonal().max()
+        for chosen in product((0, 1), repeat=int(n)):
+            support = np.flatnonzero(chosen)
+            if len(support):
+                values, vectors = np.linalg.eigh(M[np.ix_(support, support)])
+                if (vectors[:, -1] * np.sign(vectors[0, -1]) >= -1e-12).all():
+                    best = max(best, values[-1])
+        found, bounds = symmetric_pair(M)
+        np.testing.assert_allclose(found.value, best, rtol=1e-6)
+        assert bounds.proved >= best * (1 - 1e-9)
 
 
 def test_no_direction_of_descent():

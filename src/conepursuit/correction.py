@@ -69,7 +69,7 @@ class Corrected:
         if not rank_one or domain.penalty:
             raise ValueError(
                 "Corrected moves the atoms of Cone(NonnegativeRankOne(shape)) without a penalty; "
-                f"got {describe(domain)}."
+                f"got {describe(domain)} with penalty {domain.penalty:g}."
             )
         factor_loss(objective)
 

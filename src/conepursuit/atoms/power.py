@@ -122,11 +122,10 @@ def nonnegative_pairs(
         starts += [np.abs(perron.right), row]
     starts = starts if extra is None else [*starts, extra]
     found = [alternate(M, starts, n_nonzero, gain)]
-    if dense and rounds and min(measured, proved) > found[0].value > 0:
+    if dense and rounds and proved > found[0].value > 0:
         tight, certain = spectral_bound(M, found[0].value, rounds)
-        measured = min(measured, tight)
-        if certain:
-            measured = proved = min(proved, tight)
+        measured = tight if certain else min(measured, tight)
+        proved = min(proved, tight) if certain else proved
     while len(found) < count and found[-1].value > 0:
         scaled, right = -found[-1].value * found[-1].left, found[-1].right
         if dense:

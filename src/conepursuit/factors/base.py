@@ -58,12 +58,15 @@ class FactorLoss(ABC):
         Sparse data by rows and by columns; empty for arrays.
     coarse : bool
         Whether products with the data are rounded to float32, until `refine`.
+    splits : bool
+        Whether to try at each rank if a component in two is better than one more atom.
     """
 
     shape: tuple[int, int]
     penalties: tuple[Penalty, Penalty] = NO_PENALTIES
     views: tuple[Any, ...] = ()
     coarse: bool = False
+    splits: bool = False
 
     @abstractmethod
     def fit(self, F: Array, G: Array) -> float:
@@ -191,7 +194,7 @@ class FactorLoss(ABC):
             beta, ceiling = min(ceiling, GROWTH * beta), min(1.0, CEILING * ceiling)
             if settled(values, tol):
                 return *at, values, True
-        return *at, values, False
+        return *at, values, sweeps == 0
 
     def rewrite(self, slots: tuple[Array, Array], values: Vector) -> None:
         """Write new values for some of the entries that sparse data store, in both views."""

@@ -37,6 +37,8 @@ class DivergenceLoss(FactorLoss):
         Of F and of G.
     """
 
+    splits = True
+
     def __init__(
         self, X: Any, M: Any = None, penalties: tuple[Penalty, Penalty] = NO_PENALTIES
     ) -> None:
@@ -92,7 +94,7 @@ class DivergenceLoss(FactorLoss):
                 return *at, values, True  # by rounding: nothing moves
             values.append(value)
             if sweep == sweeps or settled(values, tol):
-                return *ahead, values, sweep < sweeps
+                return *ahead, values, sweep < sweeps or sweeps == 0
             right = ahead[1].copy()
             self._step(left, right, 1, True, False)
             share, age = min(SHARE, age / (age + RAMP)), age + 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.atoms.power import nonnegative_pairs
+from conepursuit.atoms.power import leading_pair, nonnegative_pairs
 from conepursuit.factors.base import FactorLoss, settled
 
 PASSING = 3e-4
@@ -20,6 +20,9 @@ PASSING = 3e-4
 
 BALANCED = 10
 """Sweeps after which the scales of penalised factors are chosen anew."""
+
+TRIAL, RANDOM = 5, 2
+"""Sweeps after which ways to a new rank are compared, and how many of them are random."""
 
 ROUNDED = 1e-6
 """Relative gains and rises below this may be the rounding of float32."""
@@ -98,6 +101,8 @@ def factorize(
         before = F, G, values[-1]
         more = min(1 + int(growth * len(F)), n_components - len(F))
         F, G, deltas = _extended(loss, F, G, more, algorithm, rounds, extra)
+        if loss.splits and growth == 0 and len(F) > 1:
+            F, G = _best(loss, (F, G), before[:2], min(rank_sweeps, TRIAL))
         if len(F) < n_components:
             F, G, values, converged = _swept(loss, F, G, rank_sweeps, PASSING)
         else:
@@ -125,7 +130,7 @@ def _extended(
 ) -> tuple[Array, Array, list[float]]:
     """Return the factors with more atoms, all weights fitted, and the accuracy of each."""
     first = loss.first() if not len(F) else None
-    if first is not None:
+    if first is not None:  # the minimiser of rank one, but for weights and penalties
         return *first, [1.0]
     descent = loss.descent(F, G)
     found, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
@@ -139,6 +144,37 @@ def _extended(
         G = np.vstack([G, *(pair.right for pair in found)])
         F, G = loss.join(F, G, old, algorithm, descent)
     return _padded(F, missing), _padded(G, missing), deltas
+
+
+def _best(
+    loss: FactorLoss, joined: tuple[Array, Array], before: tuple[Array, Array], sweeps: int
+) -> tuple[Array, Array]:
+    """Return what is best after a few sweeps: an atom more, or the heaviest component in two.
+
+    An atom that descends steeply is often a small one, and leaves the others as they are. Where
+    data fall into parts of one size, it is better to divide: by the signs of a leading pair, or
+    at random.
+    """
+    (F, G), rng = before, np.random.default_rng(len(before[0]))
+    pair = leading_pair(loss.descent(F, G), rng.standard_normal((G.shape[1],)))
+    ways = [joined, _divided(F, G, np.sign(pair.left), np.sign(pair.right))]
+    for _ in range(RANDOM):
+        shares = [rng.uniform(-1.0, 1.0, (factor.shape[1],)) for factor in before]
+        ways.append(_divided(F, G, *shares))
+    tried = [_swept(loss, *factors, sweeps, 0.0) for factors in ways]
+    left, right, _, _ = min(tried, key=lambda each: each[2][-1])
+    return left, right
+
+
+def _divided(F: Array, G: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
+    """Return the factors with the heaviest component in two; neither half has a zero more."""
+    heaviest = int((F.sum(axis=1) * G.sum(axis=1)).argmax())
+    halves = []
+    for factor, share in ((F, rows), (G, columns)):
+        part, most = factor[heaviest], 0.5 + 0.3 * share
+        rest = np.delete(factor, heaviest, axis=0)
+        halves.append(np.vstack([rest, part * most, part * (1.0 - most)]))
+    return halves[0], halves[1]
 
 
 def _finished(

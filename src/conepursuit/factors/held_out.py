@@ -23,8 +23,15 @@ ZEROS = 2
 FLOOR = 1e-3
 """Share of the mean that a model is raised to where a divergence of single entries is taken."""
 
-SWEEPS = 50
-"""Most sweeps at a rank: what is not fitted at one rank must not speak for the next."""
+SWEEPS = 50, 200
+"""Most sweeps at a rank, of squares and of a divergence: what is not fitted at one rank must not
+speak for the next."""
+
+EXACT = 1e-8
+"""Share of the loss without any component below which there is nothing left to explain."""
+
+MOST = 200_000
+"""Entries that are held out at most."""
 
 PATIENCE = 3
 """Ranks that may pass without a better one."""
@@ -38,15 +45,17 @@ class Entries(NamedTuple):
     values: Vector
     weights: Vector
 
-    def loss(self, F: Array, G: Array, divergence: bool) -> tuple[float, float]:
-        """Return the mean loss of these entries, and its standard error."""
+    def losses(self, F: Array, G: Array, divergence: bool) -> Vector:
+        """Return the loss of each entry.
+
+        Models are held to the range of the data: an entry that no component reaches, or one of a
+        row that little is known of, must not decide alone.
+        """
         model = np.einsum("ki,ki->i", F[:, self.rows], G[:, self.columns])
-        if divergence:  # a single entry that no component reaches must not decide
-            model = np.maximum(model, FLOOR * float(self.values.mean()))
-        losses = kl_div(self.values, model) if divergence else 0.5 * (self.values - model) ** 2
-        shares = self.weights / self.weights.sum()
-        mean = float(shares @ losses)
-        return mean, float(np.sqrt((shares**2) @ (losses - mean) ** 2))
+        least = FLOOR * float(self.values.mean()) if divergence else 0.0
+        model = np.clip(model, least, 2.0 * float(self.values.max()))
+        losses: Vector = kl_div(self.values, model)
+        return losses if divergence else 0.5 * (self.values - model) ** 2
 
 
 def choose_rank(
@@ -54,7 +63,8 @@ def choose_rank(
 ) -> tuple[int, Vector]:
     """Return the rank that entries held out speak for, and their mean loss at every rank tried.
 
-    It is the least rank whose loss is within a standard error of the best one.
+    It is the least rank that is not worse than the best one by more than the standard error of
+    the difference.
 
     Parameters
     ----------
@@ -68,16 +78,26 @@ def choose_rank(
         Of `factorize`.
     """
     entries, loss = held_out(data, penalties, rng)
-    path: list[tuple[float, float]] = []
+    zeros, sweeps = [np.zeros((1, n)) for n in data.shape], SWEEPS[data.divergence]
+    shares = entries.weights / entries.weights.sum()
+    nothing = entries.losses(0 * zeros[0], 0 * zeros[1], data.divergence)
+    path: list[Vector] = []
 
     def watch(rank: int, F: Array, G: Array) -> bool:
-        path.append(entries.loss(F, G, data.divergence))
-        return rank - 1 - int(np.argmin([mean for mean, _ in path])) >= PATIENCE
+        path.append(entries.losses(F, G, data.divergence))
+        means = [shares @ losses for losses in path]
+        exact = means[-1] <= EXACT * (shares @ nothing)
+        return exact or rank - 1 - int(np.argmin(means)) >= PATIENCE
 
-    factorize(loss, min(data.shape), watch=watch, max_iter=SWEEPS, rank_sweeps=SWEEPS, **options)
-    means, errors = np.array(path).T
-    best = int(means.argmin())
-    return int(np.flatnonzero(means <= means[best] + errors[best])[0]) + 1, means
+    factorize(loss, min(data.shape), watch=watch, max_iter=sweeps, rank_sweeps=sweeps, **options)
+    means = np.array([shares @ losses for losses in path])
+    best = path[int(means.argmin())]
+    differences = [losses - best for losses in path]
+    enough = (
+        shares @ worse <= np.sqrt(shares**2 @ (worse - shares @ worse) ** 2)
+        for worse in differences
+    )
+    return next(rank for rank, good in enumerate(enough, start=1) if good), means
 
 
 def held_out(
@@ -93,7 +113,7 @@ def held_out(
         M = np.ones(data.shape) if data.M is None else data.M
         rows, columns = np.nonzero(M)
         values, weights = data.X[rows, columns], M[rows, columns]
-    count = max(1, int(SHARE * len(rows)))
+    count = min(max(1, int(SHARE * len(rows))), MOST)
     chosen = rng.choice(len(rows), count, replace=False)
     entries = Entries(rows[chosen], columns[chosen], values[chosen], weights[chosen])
     if sparse.issparse(data.X):
@@ -111,7 +131,7 @@ def _of_sparse(
     """Hold out some of the entries that are stored and some of the zeros, as they are many."""
     X = sparse.csr_array(data.X)
     m, n = X.shape
-    count = max(1, int(SHARE * X.nnz))
+    count = min(max(1, int(SHARE * X.nnz)), MOST // (1 + ZEROS))
     stored = np.repeat(np.arange(m), np.diff(X.indptr)) * n + X.indices
     some = rng.choice(stored, count, replace=False) if len(stored) else stored
     zeros = np.setdiff1d(rng.randint(0, m * n, 2 * ZEROS * count), stored)

@@ -83,11 +83,12 @@ class SquaredLoss(FactorLoss):
 
     def fit(self, F: Array, G: Array) -> float:
         cross = float(np.vdot(self.products(G, 0), F))
-        return 0.5 * self.square - cross + 0.5 * float(np.vdot(F @ F.T, G @ G.T))
+        value = 0.5 * self.square - cross + 0.5 * float(np.vdot(F @ F.T, G @ G.T))
+        return max(value, 0.0)
 
     def audit(self, F: Array, G: Array) -> float:
         if self.sparse:
-            return max(self.fit(F, G), 0.0)
+            return self.fit(F, G)
         rest = self.X - F.T @ G
         return 0.5 * float(np.vdot(rest, rest))
 
@@ -111,6 +112,7 @@ class SquaredLoss(FactorLoss):
         self._sweep(gram, target, mine)
         value += 0.5 * self.square - float(np.vdot(target, mine))
         value += 0.5 * float(np.vdot(gram, mine @ mine.T))
+        value = max(value, 0.0)  # terms of the size of ||X||^2 cancel
         if value < COARSE * self.square:
             self.refine()
         return value
