@@ -61,7 +61,7 @@ def test_the_algorithm_of_the_example_keeps_its_contract():
 
 def test_every_name_in_the_tables_exists():
     for name in re.findall(r"`([A-Z][A-Za-z]+)", README):
-        others = ("LinearOperator", "True", "ConvergenceWarning", "Lasso", "SparseCoder")
+        others = ("LinearOperator", "True", "ConvergenceWarning", "Lasso", "SparseCoder", "NMF")
         assert hasattr(conepursuit, name) or name in others, name
 
 

@@ -145,8 +145,8 @@ def perron_bound(P: Any, perron: Pair) -> float:
     Schur's test: for p, q > 0, ``sigma_1(P)^2 <= max_i (P q)_i / p_i * max_j (P'p)_j / q_j``. With
     p = P q the first factor is 1. q is a leading vector, raised a little where it is small.
     """
-    q = np.abs(perron.right)
-    q = q + RAISED * float(q.max())
+    q = np.abs(perron.right).astype(P.dtype)
+    q += RAISED * q.max()
     p = P @ q
     reached = p > 0
     if not reached.any():

@@ -133,7 +133,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         alpha_H: float = 0.0,
         l1_ratio: float = 0.0,
         max_iter: int = 500,
-        rank_sweeps: int = 30,
+        rank_sweeps: int = 60,
         rank_growth: float = 0.0,
         tol: float = 1e-5,
         oracle_rounds: int = 4,

@@ -15,14 +15,14 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.power import leading_pair, nonnegative_pairs
 from conepursuit.factors.base import FactorLoss, settled
 
-PASSING = 3e-4
+PASSING = 1e-4
 """The relative gain of a sweep that ends them at a rank on the way up."""
 
 BALANCED = 10
 """Sweeps after which the scales of penalised factors are chosen anew."""
 
-TRIAL, RANDOM = 5, 2
-"""Sweeps after which ways to a new rank are compared, and how many of them are random."""
+TRIAL, TRIALS = 5, 4
+"""Sweeps after which ways to a new rank are compared, and how many ways there are."""
 
 ROUNDED = 1e-6
 """Relative gains and rises below this may be the rounding of float32."""
@@ -158,7 +158,7 @@ def _best(
     (F, G), rng = before, np.random.default_rng(len(before[0]))
     pair = leading_pair(loss.descent(F, G), rng.standard_normal((G.shape[1],)))
     ways = [joined, _divided(F, G, np.sign(pair.left), np.sign(pair.right))]
-    for _ in range(RANDOM):
+    for _ in range(TRIALS - 2):
         shares = [rng.uniform(-1.0, 1.0, (factor.shape[1],)) for factor in before]
         ways.append(_divided(F, G, *shares))
     tried = [_swept(loss, *factors, sweeps, 0.0) for factors in ways]

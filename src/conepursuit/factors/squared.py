@@ -56,7 +56,7 @@ class SquaredLoss(FactorLoss):
         self.square = float(np.vdot(data, data))
         self.single = None
         if not self.sparse and X.size >= SINGLE:
-            self.single = X.astype(np.float32)
+            self.single = X.astype(np.float32, order="C")
         self.coarse = self.single is not None
         self._last: tuple[Any, int, Any] = (None, -1, None)
 
@@ -89,7 +89,8 @@ class SquaredLoss(FactorLoss):
     def audit(self, F: Array, G: Array) -> float:
         if self.sparse:
             return self.fit(F, G)
-        rest = self.X - F.T @ G
+        across = not self.X.flags.c_contiguous  # then its transpose is, and that is faster to read
+        rest = (self.X.T - G.T @ F) if across else (self.X - F.T @ G)
         return 0.5 * float(np.vdot(rest, rest))
 
     def descent(self, F: Array, G: Array) -> Any:
