@@ -15,6 +15,7 @@ from conepursuit import (
     PWMP,
     AdaptiveStep,
     Cone,
+    Corrected,
     FactoredKullbackLeibler,
     FactoredLeastSquares,
     FactoredMatrix,
@@ -282,6 +283,12 @@ def test_what_is_refused():
         NonnegativeRankOne((3,))
     with pytest.raises(ValueError, match="n_nonzero is a positive integer"):
         NonnegativeRankOne((3, 3), n_nonzero=0)
+    with pytest.raises(ValueError, match=r"needs the number of rows, .* got \(3, 3\)"):
+        PositiveSemidefinite((3, 3))
+    with pytest.raises(ValueError, match=r"y is sparse, .* FactoredLeastSquares"):
+        LeastSquares(sparse.eye_array(3))
+    with pytest.raises(ValueError, match="Corrected needs an algorithm; got 5"):
+        minimize(LeastSquares(np.eye(3)), Cone(NonnegativeRankOne((3, 3))), Corrected(5))
     with pytest.raises(ValueError, match="rounds must be"):
         NonnegativeRankOne((3, 3), rounds=-1)
     with pytest.raises(ValueError, match=r"needs a scipy\.sparse matrix"):

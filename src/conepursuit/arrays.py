@@ -108,6 +108,11 @@ def as_real_array(data: Any, name: str) -> Array:
             f"{name} is a masked array, whose mask would be lost. Fill it, or give its data and, "
             "where there is a choice of weights, weight 0 to what is masked."
         )
+    if hasattr(data, "tocsr"):
+        raise ValueError(
+            f"{name} is sparse, and an array is needed. Use {name}.toarray(); for a factorisation, "
+            "FactoredLeastSquares and FactoredKullbackLeibler keep it as it is."
+        )
     array = np.asarray(data)
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array

@@ -62,6 +62,10 @@ class Corrected:
 
     def check(self, objective: Objective, domain: Domain) -> None:
         """Raise ValueError if the parts do not fit."""
+        if not hasattr(self.algorithm, "direction"):
+            raise ValueError(
+                f"Corrected needs an algorithm; got {self.algorithm!r}. Use Corrected(FCMP()), say."
+            )
         self.algorithm.check(objective, domain)
         if not (is_integer(self.sweeps) and self.sweeps >= 1):
             raise ValueError(f"sweeps must be a positive integer; got {self.sweeps!r}.")

@@ -218,6 +218,10 @@ class _SymmetricSet(_RankOneSet):
     """Symmetric rank-one atoms u u'."""
 
     def __init__(self, n: int) -> None:
+        if not (is_integer(n) and n >= 1):
+            raise ValueError(
+                f"{type(self).__name__} needs the number of rows, a positive integer; got {n!r}."
+            )
         super().__init__((n, n), factored=False)
 
     def __repr__(self) -> str:

@@ -205,7 +205,7 @@ class RankPathDisplay:
         return cls(estimator.rank_path_, estimator.oracle_accuracy_, held_out).plot(figure=figure)
 
     def plot(self, *, figure: Any = None) -> RankPathDisplay:
-        """Draw; the rank with the least held-out loss is marked."""
+        """Draw; the rank that was chosen is marked."""
         heights = [3.0, 1.2] if self.held_out is None else [3.0, 2.0, 1.2]
         size = (6.4, (1.0 + sum(heights)) / len(heights))
         self.figure_, self.axes_ = panels(
