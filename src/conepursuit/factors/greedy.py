@@ -101,7 +101,7 @@ def factorize(
         before = F, G, values[-1]
         more = min(1 + int(growth * len(F)), n_components - len(F))
         F, G, deltas = _extended(loss, F, G, more, algorithm, rounds, extra)
-        if loss.splits and growth == 0 and len(F) > 1:
+        if loss.splits and rank_sweeps and growth == 0 and len(F) > 1:
             F, G = _best(loss, (F, G), before[:2], min(rank_sweeps, TRIAL))
         if len(F) < n_components:
             F, G, values, converged = _swept(loss, F, G, rank_sweeps, PASSING)
