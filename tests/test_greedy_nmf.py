@@ -220,6 +220,16 @@ class TestUnusualData:
         factor = scale if loss == "frobenius" else np.sqrt(scale)
         np.testing.assert_allclose(got / factor, want, rtol=1e-3)
 
+    @pytest.mark.parametrize("scale", [1e-50, 1e-20, 1e20, 1e50])
+    def test_nor_does_it_where_float32_is_used(self, loss, scale):
+        X = mixture(400, 300)
+        want = self.fit(loss, X, max_iter=20)[0].reconstruction_err_
+        for penalty in (0.0, 1e-300):  # with a penalty, data keep their units
+            options = {"alpha_W": penalty, "alpha_H": penalty, "max_iter": 20}
+            got = self.fit(loss, scale * X, **options)[0].reconstruction_err_
+            factor = scale if loss == "frobenius" else np.sqrt(scale)
+            np.testing.assert_allclose(got / factor, want, rtol=0.02)
+
     def test_a_row_without_any_entry(self, loss):
         X = mixture()
         X[2] = np.nan

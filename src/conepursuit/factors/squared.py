@@ -19,6 +19,9 @@ SINGLE = 100_000
 
 The oracle works with it, and so do products with the data until the sweeps settle."""
 
+NARROW = 1e-12
+"""Data whose largest entry lies between this and its inverse have squares that float32 can hold."""
+
 COARSE = 5e-3
 """Share of ||X||^2 below which the loss would show the rounding of float32."""
 
@@ -55,7 +58,7 @@ class SquaredLoss(FactorLoss):
         data = self.X.data if self.sparse else X
         self.square = float(np.vdot(data, data))
         self.single = None
-        if not self.sparse and X.size >= SINGLE:
+        if not self.sparse and X.size >= SINGLE and NARROW < X.max() < 1.0 / NARROW:
             self.single = X.astype(np.float32, order="C")
         self.coarse = self.single is not None
         self._last: tuple[Any, int, Any] = (None, -1, None)

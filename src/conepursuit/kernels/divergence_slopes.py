@@ -7,6 +7,9 @@ from numba import njit
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.factor import REORDERED
 
+LARGEST = 1e30
+"""Quotients are held to what float32 can represent."""
+
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def slopes(X: Array, M: Array, Z: Array, out: Array) -> None:
@@ -18,7 +21,7 @@ def slopes(X: Array, M: Array, Z: Array, out: Array) -> None:
     for i in range(len(X)):
         x, z, row = X[i], Z[i], out[i]
         for j in range(len(x)):
-            quotient = x[j] / z[j] if z[j] > 0.0 else 0.0
+            quotient = min(x[j] / z[j], LARGEST) if z[j] > 0.0 else 0.0
             most = max(most, quotient)
             lost += x[j] > 0.0 and not z[j] > 0.0
             row[j] = quotient - 1.0
