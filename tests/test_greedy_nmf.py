@@ -396,9 +396,10 @@ def test_what_is_refused_rather_than_ignored():
 def test_masked_arrays_have_missing_entries():
     X = mixture()
     mask = rng.random(X.shape) < 0.2
-    one = GreedyNMF(2).fit(np.ma.masked_array(X, mask))
-    two = GreedyNMF(2).fit(np.where(mask, np.nan, X))
+    masked, holed = np.ma.masked_array(X, mask), np.where(mask, np.nan, X)
+    one, two = GreedyNMF(2).fit(masked), GreedyNMF(2).fit(holed)
     np.testing.assert_array_equal(one.components_, two.components_)
+    np.testing.assert_array_equal(one.transform(masked), two.transform(holed))
 
 
 def test_a_refit_forgets_what_was_held_out():

@@ -187,8 +187,8 @@ def symmetric_pair(M: Array) -> tuple[Pair, Bounds]:
 def leading_pair(M: Any, start: Array, steps: int = STEPS, tolerance: float = SETTLED) -> Pair:
     """Return the leading singular pair of a matrix by a short Lanczos run [2].
 
-    The value lies below the largest singular value, and `residual` away from one at most: that
-    the one is the largest is certain but for a start without a share in it.
+    The value lies below the largest singular value, and `residual` away from one at most. That
+    this one is the largest is likely, not certain: a run may settle on the second.
     """
     steps, kind = min(steps, *M.shape), getattr(M, "dtype", np.dtype(np.float64))
     right, left = np.empty((steps, M.shape[1]), kind), np.empty((steps, M.shape[0]), kind)

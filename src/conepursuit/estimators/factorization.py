@@ -173,8 +173,6 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _fit(self, X: Any, entry_weight: Any) -> FactorData:
         self._check()
-        if isinstance(X, np.ma.MaskedArray):
-            X = np.ma.filled(X.astype(np.float64), np.nan)
         data = self._data(X, entry_weight, reset=True)
         if self.correction == "gcd" and data.M is not None:
             raise ValueError(
@@ -273,6 +271,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _data(self, X: Any, entry_weight: Any, *, reset: bool) -> FactorData:
         """Return the data, checked."""
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
         X = validate_data(
             self,
             X,
