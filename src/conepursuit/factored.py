@@ -44,6 +44,11 @@ class FactoredMatrix:
         base = None if self.base is None else self.base.T
         return FactoredMatrix(self.right, self.left, base, self.scale)
 
+    @property
+    def factors(self) -> tuple[Array, Array]:
+        """Left and right."""
+        return self.left, self.right
+
     def __repr__(self) -> str:
         base = "" if self.base is None else f"{type(self.base).__name__} + "
         return f"FactoredMatrix({base}rank {len(self.left)}, shape {self.shape})"
@@ -112,12 +117,17 @@ class FactoredMatrix:
             return None
         if (self.left > 0).any() if len(self.left) and (self.right >= 0).all() else len(self.left):
             return None
-        from conepursuit.kernels.hals import entries
-
-        left, right = np.ascontiguousarray(self.left.T), np.ascontiguousarray(self.right.T)
-        model = entries(self.base.indices, self.base.indptr, left, right)
-        found = np.maximum(self.scale * self.base.data + model, 0.0)
+        found = np.maximum(self.scale * self.base.data + product_at(self.base, *self.factors), 0.0)
         return sparse.csr_array((found, self.base.indices, self.base.indptr), self.shape)
+
+
+def product_at(places: Any, left: Array, right: Array) -> Array:
+    """Return the entries of ``left.T @ right`` where a csr_array stores one."""
+    from conepursuit.kernels.hals import entries
+
+    rows, columns = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
+    found: Array = entries(places.indices, places.indptr, rows, columns)
+    return found
 
 
 def _inner(one: Any, two: Any) -> float:

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import eigsh
 
 from conepursuit.arrays import Array, Vector, is_integer
 from conepursuit.atoms.base import Atoms, AtomSet
@@ -14,6 +14,7 @@ from conepursuit.atoms.power import Bounds, Pair, nonnegative_pairs, symmetric_p
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
 from conepursuit.factored import FactoredMatrix
+from conepursuit.linear import SMALL
 
 
 class RankOnes(Vectors):
@@ -247,27 +248,15 @@ class PositiveSemidefinite(_SymmetricSet):
     accuracy = 1.0
 
     def lmo(self, gradient: Array) -> RankOnes:
-        n = self.shape[0]
-        symmetric = 0.5 * (gradient + gradient.T)
-        if n <= 2 * DENSE:
-            _, vectors = np.linalg.eigh(symmetric)
-            u = vectors[:, 0]
+        n, symmetric = self.shape[0], 0.5 * (gradient + gradient.T)
+        if n <= SMALL:
+            values, vectors = np.linalg.eigh(symmetric)
         else:
             start = np.random.default_rng(0).standard_normal(n)
-            _, vectors = eigsh(LinearOperator((n, n), symmetric.dot), 1, which="SA", v0=start)
-            u = vectors[:, 0]
+            values, vectors = eigsh(symmetric, 1, which="SA", v0=start)
+        u, value = vectors[:, 0], max(-float(values[0]), 0.0)
         u = u if u[np.abs(u).argmax()] > 0 else -u
-        return self.batch.pair(Pair(0.0, 0.0, u, u))
-
-    def measured(self, gradient: Array, answer: Atoms) -> float:
-        return self.floor(gradient, answer)
-
-    def floor(self, gradient: Array, answer: Atoms) -> float:
-        return min(float(answer.inner(gradient)[0]), 0.0)
-
-
-DENSE = 250
-"""Half the size up to which a spectrum is computed in full."""
+        return self.batch.pair(Pair(value, 0.0, u, u), Bounds(value, value))
 
 
 class NonnegativeSymmetric(_SymmetricSet):

@@ -143,7 +143,11 @@ class FactorLoss(ABC):
 
     def value(self, F: Array, G: Array) -> float:
         """Return the loss with the penalties."""
-        return self.fit(F, G) + self.penalties[0](F) + self.penalties[1](G)
+        return self.fit(F, G) + self.cost(F, G)
+
+    def cost(self, F: Array, G: Array) -> float:
+        """Return the penalties of both factors."""
+        return self.penalties[0](F) + self.penalties[1](G)
 
     def corrected(
         self, F: Array, G: Array, sweeps: int, tol: float

@@ -89,8 +89,6 @@ class FactorData:
     def _weights(self, G: Array, penalty: Penalty) -> Array:
         """Return the best F for a G without components that are zero."""
         dense = not sparse.issparse(self.X)
-        if self.divergence and self.M is None and not dense:
-            return self._by_rows(G, penalty)
         if dense and not penalty.squared and (self.divergence or self.M is not None):
             return self._fitted(G, penalty)
         if self.divergence:

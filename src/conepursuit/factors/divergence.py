@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array
-from conepursuit.factored import FactoredMatrix
+from conepursuit.factored import FactoredMatrix, product_at
 from conepursuit.factors.base import NO_PENALTIES, FactorLoss, Penalty, settled
 from conepursuit.factors.squared import SINGLE
 
@@ -86,10 +86,10 @@ class DivergenceLoss(FactorLoss):
         values: list[float] = []
         for sweep in range(sweeps + 1):
             left = ahead[0].copy()
-            value = self._step(left, ahead[1], 0, sweep < sweeps, True) + self._cost(*ahead)
+            value = self._step(left, ahead[1], 0, sweep < sweeps, True) + self.cost(*ahead)
             if values and value > values[-1] and age:
                 ahead, age, left = at, 0, at[0].copy()
-                value = self._step(left, at[1], 0, sweep < sweeps, True) + self._cost(*at)
+                value = self._step(left, at[1], 0, sweep < sweeps, True) + self.cost(*at)
             if values and value > values[-1]:
                 return *at, values, True  # by rounding: nothing moves
             values.append(value)
@@ -106,10 +106,6 @@ class DivergenceLoss(FactorLoss):
         """Return a factor with zeros for what multiplicative steps have made vanishingly small."""
         shares = F / np.maximum(F.max(axis=1, keepdims=True), TINY)
         return np.where(shares < VANISHING * shares.max(axis=0), 0.0, F)
-
-    def _cost(self, F: Array, G: Array) -> float:
-        """Return the penalties."""
-        return self.penalties[0](F) + self.penalties[1](G)
 
     @staticmethod
     def _beyond(new: Array, old: Array, share: float) -> Array:
@@ -131,10 +127,8 @@ class DivergenceLoss(FactorLoss):
 
     def descent(self, F: Array, G: Array) -> Any:
         if self.sparse:
-            from conepursuit.kernels.hals import entries
-
             data, indices, indptr = self.sides[0]
-            model = entries(indices, indptr, np.ascontiguousarray(F.T), np.ascontiguousarray(G.T))
+            model = product_at(self.X, F, G)
             quotients = np.divide(data, model, out=np.zeros_like(data), where=model > 0)
             lost = (data > 0) & (model <= 0)
             quotients[lost] = max(float(quotients.max(initial=1.0)), 1.0)

@@ -80,7 +80,7 @@ def choose_rank(
     entries, loss = held_out(data, penalties, rng)
     zeros, sweeps = [np.zeros((1, n)) for n in data.shape], SWEEPS[data.divergence]
     shares = entries.weights / entries.weights.sum()
-    nothing = entries.losses(0 * zeros[0], 0 * zeros[1], data.divergence)
+    nothing = entries.losses(zeros[0], zeros[1], data.divergence)
     path: list[Vector] = []
 
     def watch(rank: int, F: Array, G: Array) -> bool:
@@ -107,8 +107,8 @@ def held_out(
     if sparse.issparse(data.X) and data.M is None:
         return _of_sparse(data, penalties, rng)
     if sparse.issparse(data.X):
-        rows = np.repeat(np.arange(data.shape[0]), np.diff(data.X.indptr))
-        columns, values, weights = data.X.indices, data.X.data, data.M.data
+        rows, columns = _stored(data.X)
+        values, weights = data.X.data, data.M.data
     else:
         M = np.ones(data.shape) if data.M is None else data.M
         rows, columns = np.nonzero(M)
@@ -132,7 +132,7 @@ def _of_sparse(
     X = sparse.csr_array(data.X)
     m, n = X.shape
     count = min(max(1, int(SHARE * X.nnz)), MOST // (1 + ZEROS))
-    stored = np.repeat(np.arange(m), np.diff(X.indptr)) * n + X.indices
+    stored = np.ravel_multi_index(_stored(X), X.shape)
     some = rng.choice(stored, count, replace=False) if len(stored) else stored
     zeros = np.setdiff1d(rng.randint(0, m * n, 2 * ZEROS * count), stored)
     zeros = rng.permutation(zeros)[: ZEROS * count]
@@ -142,6 +142,11 @@ def _of_sparse(
     weights = np.repeat(stands_for, (len(some), len(zeros)))
     entries = Entries(places // n, places % n, values, weights)
     return entries, Imputed(X, entries, data.divergence, penalties)
+
+
+def _stored(X: Any) -> tuple[Array, Array]:
+    """Return the rows and columns of the entries that a csr_array stores, in their order."""
+    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices.astype(np.intp)
 
 
 class Imputed(FactorLoss):
@@ -167,7 +172,7 @@ class Imputed(FactorLoss):
     ) -> None:
         self.shape, self.penalties, self.entries = X.shape, penalties, entries
         (m, n), rows, columns = X.shape, entries.rows, entries.columns
-        stored = np.repeat(np.arange(m), np.diff(X.indptr)) * n + X.indices
+        stored = np.ravel_multi_index(_stored(X), X.shape)
         places = np.union1d(stored, rows * n + columns)
         full = np.zeros(len(places))
         full[np.searchsorted(places, stored)] = X.data

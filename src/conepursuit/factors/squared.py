@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.factored import FactoredMatrix
+from conepursuit.factored import FactoredMatrix, product_at
 from conepursuit.factors.base import NO_PENALTIES, FactorLoss, Penalty
 
 INNER = 4
@@ -208,11 +208,9 @@ class ObservedSquaredLoss(FactorLoss):
         return float(observed_value(*self.sides[0], F, G, 0.0, 0.0))
 
     def descent(self, F: Array, G: Array) -> FactoredMatrix:
-        from conepursuit.kernels.hals import entries
-
         data, weights, indices, indptr = self.sides[0]
-        model = entries(indices, indptr, np.ascontiguousarray(F.T), np.ascontiguousarray(G.T))
-        rest = sparse.csr_array((weights * (data - model), indices, indptr), self.shape)
+        rest = weights * (data - product_at(self.X, F, G))
+        rest = sparse.csr_array((rest, indices, indptr), self.shape)
         return FactoredMatrix(F[:0], G[:0], rest)
 
     def update(self, F: Array, G: Array, side: int) -> None:

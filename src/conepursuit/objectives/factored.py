@@ -12,7 +12,7 @@ from scipy.special import kl_div
 
 from conepursuit.arrays import EPS, Array, inner
 from conepursuit.atoms.base import Atoms
-from conepursuit.factored import FactoredMatrix
+from conepursuit.factored import FactoredMatrix, product_at
 from conepursuit.linear import as_matrix
 from conepursuit.objectives.base import Objective
 from conepursuit.objectives.quadratic import least_gap
@@ -109,15 +109,11 @@ class FactoredKullbackLeibler(_FactoredObjective):
         if (self.X.data < 0).any():
             raise ValueError(f"X must not be negative; got {self.X.data.min()}.")
 
-    def _at(self, x: Any) -> Array:
-        """Return the entries of x where X is stored."""
-        from conepursuit.kernels.hals import entries
-
-        left, right = np.ascontiguousarray(x.left.T), np.ascontiguousarray(x.right.T)
-        return entries(self.X.indices, self.X.indptr, left, right)
-
     def value_and_gradient(self, x: Any) -> tuple[float, Any]:
-        model, total = self._at(x), float(x.left.sum(axis=1) @ x.right.sum(axis=1))
+        model, total = (
+            product_at(self.X, *x.factors),
+            float(x.left.sum(axis=1) @ x.right.sum(axis=1)),
+        )
         value = float(kl_div(self.X.data, model).sum()) + total - float(model.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.X.data > 0, self.X.data / model, 0.0)
@@ -131,5 +127,5 @@ class FactoredKullbackLeibler(_FactoredObjective):
         return 8 * EPS * float(self.X.data.sum() + x.left.sum(axis=1) @ x.right.sum(axis=1))
 
     def curvature(self, x: Any, d: Any) -> float:
-        share = self._at(d) / self._at(x)
+        share = product_at(self.X, *d.factors) / product_at(self.X, *x.factors)
         return float((self.X.data * share * share).sum())
