@@ -18,7 +18,7 @@ from conepursuit import (
     RankPathDisplay,
     ResidualsDisplay,
 )
-from conepursuit.estimators import factor_displays, panels
+from conepursuit.estimators import panels, residuals_display
 
 matplotlib.use("Agg")
 DIGITS = load_digits().data[:300]
@@ -190,7 +190,7 @@ def expected_residuals(model, X, weight):
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_residuals(digits, monkeypatch, missing, weighted):
-    monkeypatch.setattr(factor_displays, "BLOCK", 7 * 64)
+    monkeypatch.setattr(residuals_display, "BLOCK", 7 * 64)
     rng = np.random.default_rng(0)
     X, weight = DIGITS[:50].copy(), rng.integers(0, 3, (50, 64)) * 1.0 if weighted else None
     if missing:
@@ -211,8 +211,8 @@ def test_residuals_of_sparse_data(digits, monkeypatch):
             assert self.shape[0] <= 10
             return super().toarray(*args, **kwargs)
 
-    monkeypatch.setattr(factor_displays, "BLOCK", 10 * 64)
-    monkeypatch.setattr(factor_displays, "as_rows", lambda X: None if X is None else Blockwise(X))
+    monkeypatch.setattr(residuals_display, "BLOCK", 10 * 64)
+    monkeypatch.setattr(residuals_display, "as_rows", lambda X: None if X is None else Blockwise(X))
     sparsely = ResidualsDisplay.from_estimator(digits, sparse.csr_array(DIGITS))
     monkeypatch.undo()
     densely = ResidualsDisplay.from_estimator(digits, DIGITS)

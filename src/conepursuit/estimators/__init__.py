@@ -8,11 +8,7 @@ from conepursuit.estimators.displays import (
     CoefficientPathDisplay,
     PathChoiceDisplay,
 )
-from conepursuit.estimators.factor_displays import (
-    ComponentsDisplay,
-    RankPathDisplay,
-    ResidualsDisplay,
-)
+from conepursuit.estimators.factor_displays import ComponentsDisplay, RankPathDisplay
 from conepursuit.estimators.factorization import GreedyNMF
 from conepursuit.estimators.garrote import (
     NonnegativeGarroteClassifier,
@@ -20,6 +16,7 @@ from conepursuit.estimators.garrote import (
 )
 from conepursuit.estimators.linear import ConicPath
 from conepursuit.estimators.regression import ConicRegressor
+from conepursuit.estimators.residuals_display import ResidualsDisplay
 
 __all__ = [
     "ActiveAtomsDisplay",
