@@ -87,8 +87,9 @@ class Trace(Mapping[str, Array]):
     """The history of a run: one array per quantity, one entry per state.
 
     ``step`` and ``good`` in row t belong to the step from state t to t + 1, as ``kind`` does. No
-    step leaves the last state: there ``step`` is nan and ``good`` True. ``accuracy`` is delta of
-    the oracle's answer, 1 for an exact oracle, nan where nothing is known.
+    step leaves the last state: there ``step`` is nan and ``good`` True. ``size`` is the sum of the
+    weights, ``accuracy`` delta of the oracle's answer, 1 for an exact oracle, nan where nothing is
+    known.
 
     Attributes
     ----------
@@ -105,6 +106,7 @@ class Trace(Mapping[str, Array]):
         "step",
         "good",
         "n_atoms",
+        "size",
         "accuracy",
         "time",
     )
@@ -126,6 +128,7 @@ class Trace(Mapping[str, Array]):
                 state.step,
                 state.good,
                 len(state.iterate.weights),
+                state.iterate.size,
                 certificate.accuracy,
                 time,
             )

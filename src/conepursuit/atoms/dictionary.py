@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -201,10 +202,14 @@ def gauge(matrix: Array, x: Array) -> float:
     largest = float(np.abs(x).max(initial=0.0))
     if largest == 0:
         return 0.0
-    answer = linprog(
-        np.ones(matrix.shape[1]), A_eq=matrix, b_eq=x / largest, bounds=(0, None), method="highs"
-    )
+    answer = gauge_programme(matrix, x / largest)
     return float(answer.fun) * largest if answer.success else inf
+
+
+def gauge_programme(matrix: Array, x: Array, options: Mapping[str, Any] | None = None) -> Any:
+    """Return what HiGHS says of min sum(w) over w >= 0 with ``matrix @ w = x``."""
+    cost = np.ones(matrix.shape[1])
+    return linprog(cost, A_eq=matrix, b_eq=x, bounds=(0, None), method="highs", options=options)
 
 
 def _column_norms(matrix: Array) -> Vector:

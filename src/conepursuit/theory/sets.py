@@ -1,0 +1,192 @@
+"""Finite atom sets as points, their size, and the gauge of their hull."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.atoms import ApproximateOracle, AtomSet, Dictionary, Symmetric, UnitVectors
+from conepursuit.atoms.dictionary import gauge_programme
+from conepursuit.linear import as_matrix, dense
+from conepursuit.nnls import nnls
+
+ORIGIN = -1
+"""Stands for the origin among indices of columns."""
+
+PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""Options of HiGHS, whose defaults are 1e-7."""
+
+OUTSIDE = 1e-9
+"""Share of its norm by which a point outside the cone, or the hull, counts as inside."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """The origin and the atoms that are not the origin, one row each, the longest of norm 1.
+
+    Attributes
+    ----------
+    rows : array of shape (n + 1, d)
+        The origin first.
+    scale : float
+        What the rows were divided by, the radius.
+    columns : array of int
+        Which column of the user's matrix a row was; -1 for the origin.
+    """
+
+    rows: Array
+    scale: float
+    columns: Array
+
+    @property
+    def directions(self) -> Array:
+        """The rows with every atom of norm 1: the same cone."""
+        lengths = np.linalg.norm(self.rows, axis=1, keepdims=True)
+        lengths[0] = 1.0
+        directions: Array = self.rows / lengths
+        return directions
+
+    def named(self, rows: Any) -> tuple[int, ...]:
+        """Return rows as columns of the user's matrix."""
+        return tuple(int(self.columns[i]) for i in sorted(rows))
+
+
+def as_points(A: Any) -> Points:
+    """Read atoms, given as columns or as a finite atom set."""
+    matrix = atoms_as_columns(A)
+    largest = float(np.abs(matrix).max(initial=0.0))
+    used = np.flatnonzero(matrix.any(axis=0))
+    if not largest:
+        raise ValueError(
+            f"a set needs an atom that is not the origin; got {matrix.shape[1]} columns, all zero."
+        )
+    rows = np.vstack([np.zeros(matrix.shape[0]), matrix[:, used].T / largest])
+    longest = float(np.linalg.norm(rows, axis=1).max())
+    return Points(rows / longest, largest * longest, np.append(ORIGIN, used))
+
+
+def atoms_as_columns(A: Any) -> Array:
+    """Return the atoms as the columns of an array."""
+    if isinstance(A, ApproximateOracle):
+        return A.atoms.dense
+    if isinstance(A, Dictionary):
+        return A.dense
+    if isinstance(A, UnitVectors):
+        return np.eye(A.n_atoms)
+    if isinstance(A, Symmetric):
+        half = atoms_as_columns(A.atoms)
+        return np.hstack([half, -half])
+    if isinstance(A, AtomSet):
+        raise ValueError(
+            f"this needs a finite set, as a matrix of columns or a Dictionary; got {A!r}."
+        )
+    return dense(as_matrix(A, "A")).astype(np.float64, copy=False)
+
+
+def as_vector(given: Any, points: Points, name: str) -> Vector:
+    """Read a vector of the length of an atom."""
+    vector = as_real_array(given, name)
+    if vector.shape != points.rows.shape[1:]:
+        raise ValueError(
+            f"{name} must have the shape of an atom, {points.rows.shape[1:]}; got {vector.shape}."
+        )
+    return vector.astype(np.float64, copy=False)
+
+
+def as_direction(given: Any, points: Points) -> Vector:
+    """Read a direction and make it a unit vector."""
+    r = as_vector(given, points, "r")
+    largest = float(np.abs(r).max())
+    if not largest:
+        raise ValueError("a width needs a direction; got r = 0.")
+    unit: Vector = r / largest
+    return unit / np.linalg.norm(unit)
+
+
+def radius(A: Any) -> float:
+    """Return the largest norm of an atom."""
+    return as_points(A).scale
+
+
+def diameter(A: Any) -> float:
+    """Return the largest distance of two atoms, one of which may be the origin."""
+    points = as_points(A)
+    return float(pdist(points.rows).max()) * points.scale
+
+
+class AtomicNorm(float):
+    """The gauge of a point, a float that carries its proof.
+
+    Attributes
+    ----------
+    weights : array of shape (n,) or None
+        w >= 0 with A w = x and sum(w) the gauge: no more is needed. None where the gauge is
+        infinite.
+    dual : array of shape (d,)
+        u with <u, a> <= 1 for every atom, so that <u, x> = <u, A w> <= sum(w) for all w, and with
+        <u, x> equal to the gauge: no less will do. Where the gauge is infinite, u separates x from
+        the cone: <u, a> <= 0 for every atom and <u, x> > 0.
+    """
+
+    weights: Vector | None
+    dual: Vector
+
+
+def atomic_norm(A: Any, x: Any) -> AtomicNorm:
+    """Return ||x||_A = min{c >= 0 : x in c conv(A u {0})}, with its proof.
+
+    Parameters
+    ----------
+    A : array_like of shape (d, n), or a finite atom set
+        One atom per column; the origin is implied.
+    x : array_like of shape (d,)
+        The point.
+
+    Returns
+    -------
+    AtomicNorm
+        A float, 0 at x = 0 and inf outside the cone, with `weights` and `dual`.
+
+    Notes
+    -----
+    The linear programme min sum(w), A w = x, w >= 0, solved by HiGHS at any size. It is a norm
+    only where A is symmetric. A point outside the cone by no more than 1e-9 of its norm counts as
+    inside.
+
+    Examples
+    --------
+    >>> from conepursuit.theory import atomic_norm
+    >>> value = atomic_norm([[2.0, 0.0], [0.0, 1.0]], [1.0, 1.0])
+    >>> value, value.weights, value.dual
+    (1.5, array([0.5, 1. ]), array([0.5, 1. ]))
+    """
+    points = as_points(A)
+    x = as_vector(x, points, "x")
+    matrix, size = points.rows[1:].T, float(np.abs(x).max())
+    if not size:
+        return _proved(0.0, np.zeros(atoms_as_columns(A).shape[1]), np.zeros(len(x)))
+    fit = nnls(matrix, x / size)
+    nearest = matrix @ fit.x
+    if fit.rnorm > OUTSIDE * np.linalg.norm(x / size):
+        return _proved(inf, None, x / size - nearest)
+    answer = gauge_programme(matrix, nearest, PRECISE)
+    if not answer.success:
+        raise ArithmeticError(
+            f"the linear programme of the gauge was not solved: {answer.message} "
+            "Atoms of similar lengths would help."
+        )
+    weights = np.zeros(atoms_as_columns(A).shape[1])
+    weights[points.columns[1:]] = answer.x * (size / points.scale)
+    dual = answer.eqlin.marginals / max(1.0, float((answer.eqlin.marginals @ matrix).max()))
+    return _proved(float(weights.sum()), weights, dual / points.scale)
+
+
+def _proved(value: float, weights: Vector | None, dual: Vector) -> AtomicNorm:
+    proved = AtomicNorm(value)
+    proved.weights, proved.dual = weights, dual
+    return proved
