@@ -56,6 +56,8 @@ def rate_bounds(
     algorithm: Algorithm,
     *,
     optimum: Result | None = None,
+    width: float | None = None,
+    convexity: float | None = None,
 ) -> dict[str, Vector]:
     """Return every bound of the paper that speaks of a run, as curves over its states.
 
@@ -68,17 +70,19 @@ def rate_bounds(
         ShortStep, ExactStep or CurvatureStep.
     optimum : Result, optional
         The minimiser; computed where it is not given.
+    width : float, optional
+        The `cone_width` of the atoms, or a lower bound on it, as for a set that is too large to
+        be enumerated; computed where it is not given.
+    convexity : float, optional
+        The `strong_convexity_constant`, or a lower bound on it; computed where it is not given.
 
     Returns
     -------
     dict of str to array
         Bounds on f(x_t) - f*, for ``plot_convergence(result, optimum=, bounds=)``.
 
-    Notes
-    -----
-    The bounds with a linear rate need the exact `cone_width`: a small set.
     """
-    case = _Case(result, objective, domain, algorithm, optimum)
+    case = _Case(result, objective, domain, algorithm, optimum, width, convexity)
     curves = dict(case.sublinear())
     for name, beta in case.linear():
         curves[name] = case.errors[0] * (1 - beta) ** good_steps(result)
@@ -92,12 +96,14 @@ def check_rates(
     algorithm: Algorithm,
     *,
     optimum: Result | None = None,
+    width: float | None = None,
+    convexity: float | None = None,
 ) -> Margins:
     """Return the margin of every bound of the paper along a run.
 
     Parameters
     ----------
-    result, objective, domain, algorithm, optimum
+    result, objective, domain, algorithm, optimum, width, convexity
         As in `rate_bounds`.
 
     Returns
@@ -118,7 +124,7 @@ def check_rates(
     >>> list(margins), margins["Theorem 3"].round(2)
     (['Theorem 3, mu = 0', 'Theorem 3'], array([3.2, 4. , nan]))
     """
-    case = _Case(result, objective, domain, algorithm, optimum)
+    case = _Case(result, objective, domain, algorithm, optimum, width, convexity)
     errors, good = case.errors, result.trace["good"]
     seen = errors > CLEAR * case.noise
     margins = Margins()
@@ -142,6 +148,8 @@ class _Case:
     domain: Domain
     algorithm: Algorithm
     given_optimum: Result | None
+    given_width: float | None
+    given_convexity: float | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Cone) or self.domain.penalty:
@@ -175,6 +183,16 @@ class _Case:
             return self.given_optimum
         cone = Cone(Dictionary(self.atoms))
         return minimize(self.objective, cone, FCMP(variant=1), tol=1e-15)
+
+    @cached_property
+    def width(self) -> float:
+        return cone_width(self.atoms) if self.given_width is None else self.given_width
+
+    @cached_property
+    def convexity(self) -> float:
+        if self.given_convexity is not None:
+            return self.given_convexity
+        return strong_convexity_constant(self.objective, self.atoms)
 
     @property
     def rounding(self) -> float:
@@ -263,7 +281,7 @@ class _Case:
             common_norms = {
                 "smoothness": L,
                 "strong_convexity": mu,
-                "width": cone_width(self.atoms),
+                "width": self.width,
                 **common,
             }
             yield "Theorem 3", rates.linear_rate(diameter=diameter(self.atoms), **common_norms)
@@ -271,7 +289,9 @@ class _Case:
                 name, size = "Theorem 3, radius", radius(self.atoms)
                 yield name, rates.linear_rate(diameter=size, **common_norms)
         if (C := self.curvature(pairwise=True)) is not None:
-            convexity = strong_convexity_constant(self.objective, self.atoms)
-            if convexity > 0:
-                beta = rates.affine_linear_rate(curvature=C, strong_convexity=convexity, **common)
-                yield "Theorem 6", beta
+            mu = self.convexity
+            if mu > 0:
+                yield (
+                    "Theorem 6",
+                    rates.affine_linear_rate(curvature=C, strong_convexity=mu, **common),
+                )
