@@ -14,6 +14,7 @@ from conepursuit import (
     minimize,
     plot_convergence,
 )
+from conepursuit.theory import rate_bounds
 
 rng = np.random.default_rng(0)
 D = rng.random((50, 100))
@@ -26,10 +27,7 @@ algorithms = {"NNMP": NNMP(), "AMP": AMP(), "PWMP": PWMP(), "FCMP": FCMP(variant
 results = {name: minimize(objective, cone, a, max_iter=60) for name, a in algorithms.items()}
 
 best = results["FCMP"]
-# rho bounds the weights of the minimiser and of all iterates; here they grow to the end.
-rho = max(result.weights.sum() for result in results.values())
-start = results["NNMP"].trace["value"][0] - best.value
-bound = {"Theorem 2": lambda t: 4 * (2 * rho**2 + start) / (t + 4)}
+bounds = rate_bounds(results["NNMP"], objective, cone, algorithms["NNMP"], optimum=best)
 
-plot_convergence(results, optimum=best.value, bounds=bound)
+plot_convergence(results, optimum=best.value, bounds=bounds)
 plt.show()

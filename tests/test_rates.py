@@ -95,9 +95,9 @@ def test_the_gauge_at_the_ends():
 
 def test_curvature_constants_by_hand():
     f, A = Quadratic(np.diag([4.0, 1.0]), np.ones(2)), np.array([[1.0, -1.0], [0.0, 3.0]])
-    assert curvature_constant(f, A) == 13  # <s, Q s> = 4 and 4 + 9
-    assert curvature_constant(f, A, pairwise=True) == 25  # s - v = (2, -3)
-    assert curvature_constant(f, A, 3.0, pairwise=True) == 9 * 25
+    assert curvature_constant(f, A) == pytest.approx(13)  # <s, Q s> = 4 and 4 + 9
+    assert curvature_constant(f, A, pairwise=True) == pytest.approx(25)  # s - v = (2, -3)
+    assert curvature_constant(f, A, 3.0, pairwise=True) == pytest.approx(9 * 25)
     loss = Logistic(np.array([1.0, -1.0]))
     assert curvature_constant(loss, A) == pytest.approx(loss.smoothness * 10)
     assert curvature_constant(loss, A, pairwise=True) == pytest.approx(loss.smoothness * 13)
@@ -294,8 +294,8 @@ def test_good_steps_count_what_came_before():
 @pytest.mark.parametrize(
     ("domain", "algorithm", "message"),
     [
-        (Hull(UnitVectors(2), radius=1.0), FW(), "cones without a penalty"),
-        (Cone(UnitVectors(2), penalty=0.1), PWMP(), "penalty 0.1"),
+        (Hull(UnitVectors(2), radius=1.0), FW(), "got Hull"),
+        (Cone(UnitVectors(2), penalty=0.1), PWMP(), "penalty=0.1"),
         (Cone(UnitVectors(2)), MP(), "NNMP, AMP, PWMP and FCMP"),
         (Cone(UnitVectors(2)), PWMP(AdaptiveStep()), "AdaptiveStep"),
         (Cone(FunctionAtoms(lambda g: -g, 2, accuracy=None)), PWMP(), "promises none"),

@@ -53,6 +53,35 @@ def test_the_logistic_example_converges():
     assert scope["result"].status.success
 
 
+def check_lines(block, scope):
+    """Run a block; where a line is an expression with a number behind it, compare the two."""
+    exec(block, scope)
+    checked = 0
+    for line, number in re.findall(r"^(.*?)  # (-?\d+\.\d+)", block, flags=re.MULTILINE):
+        expression = line.split(" = ")[-1]
+        digits = len(number.split(".")[1])
+        assert eval(expression, scope) == pytest.approx(float(number), abs=0.6 * 10.0**-digits)
+        checked += 1
+    return checked
+
+
+def test_the_page_on_the_theory_says_what_is_true():
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    scope = {}
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert sum(check_lines(block, scope) for block in blocks) == 6
+    assert scope["generating_faces"]([[1.0, 0.75, 0.3], [0.25, 0.7, 0.95]]) == [
+        (),
+        (0,),
+        (2,),
+        (0, 1, 2),
+    ]
+    pyplot.close("all")
+    for figure in re.findall(r"\]\((figures/.*?)\)", page):
+        assert (ROOT / "docs" / figure).exists()
+    assert check_lines(BLOCKS[8], {**vars(conepursuit), "np": np}) == 1
+
+
 def test_the_algorithm_of_the_example_keeps_its_contract():
     scope = dict(vars(conepursuit))
     exec(BLOCKS[-1], scope)
@@ -77,6 +106,8 @@ def test_examples_run(path, monkeypatch):
     matplotlib.use("Agg")
     shown = []
     monkeypatch.setattr(pyplot, "show", lambda: shown.append(True))
-    exec(compile(path.read_text(), path, "exec"), {"__name__": "__main__"})
+    monkeypatch.setattr("sys.argv", [str(path)])
+    with matplotlib.rc_context():
+        exec(compile(path.read_text(), path, "exec"), {"__name__": "__main__"})
     pyplot.close("all")
     assert shown

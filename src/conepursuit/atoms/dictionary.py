@@ -202,14 +202,29 @@ def gauge(matrix: Array, x: Array) -> float:
     largest = float(np.abs(x).max(initial=0.0))
     if largest == 0:
         return 0.0
-    answer = gauge_programme(matrix, x / largest)
-    return float(answer.fun) * largest if answer.success else inf
+    solved = gauge_programme(matrix, x / largest)
+    return inf if solved is None else float(solved[0].sum()) * largest
 
 
-def gauge_programme(matrix: Array, x: Array, options: Mapping[str, Any] | None = None) -> Any:
-    """Return what HiGHS says of min sum(w) over w >= 0 with ``matrix @ w = x``."""
-    cost = np.ones(matrix.shape[1])
-    return linprog(cost, A_eq=matrix, b_eq=x, bounds=(0, None), method="highs", options=options)
+def gauge_programme(
+    matrix: Array, x: Array, options: Mapping[str, Any] | None = None
+) -> tuple[Vector, Vector] | None:
+    """Return weights that attain min sum(w) over w >= 0 with ``matrix @ w = x``, and the dual.
+
+    None where HiGHS finds no such w. It is given unit columns: its tolerances are absolute.
+    """
+    norms = _column_norms(matrix)
+    norms[norms == 0] = 1.0
+    longest = float(norms.max())
+    answer = linprog(
+        longest / norms,
+        A_eq=matrix / norms,
+        b_eq=x,
+        bounds=(0, None),
+        method="highs",
+        options=options,
+    )
+    return (answer.x / norms, answer.eqlin.marginals / longest) if answer.success else None
 
 
 def _column_norms(matrix: Array) -> Vector:

@@ -179,7 +179,7 @@ def table(tallies: Mapping[tuple[str, str, float], Tally]) -> Any:
     out.add_column("claims", justify="right")
     for name, bound in dict.fromkeys((name, bound) for name, bound, _ in tallies):
         row = [tallies[name, bound, accuracy] for accuracy in ACCURACIES]
-        margins = (f"{t.smallest:.3g}" for t in row)
+        margins = (f"{t.smallest:.4g}" for t in row)
         out.add_row(name, bound, *margins, f"{sum(t.n_claims for t in row):,}")
     return out
 

@@ -7,17 +7,18 @@ from math import comb, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linprog
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.theory.faces import FLAT, span
+from conepursuit.theory.faces import APART
 from conepursuit.theory.sets import as_points
 from conepursuit.theory.widths import hull_distance
 
 MOST_BASES = 200_000
 """Bases whose least singular values are computed for a lower bound."""
 
-ROUNDING = 1e-14
+ROUNDING = 1e-13
 """What a singular value of points within the unit ball may be off by."""
 
 
@@ -56,47 +57,54 @@ def cone_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) -> Brac
 
     *Upper.* Any S and any feasible r bound the width from above. The convex function ||r|| is
     maximised over the r with w(r) <= 1 by linear programmes, each of which maximises the inner
-    product with the last r, from random starts. Each costs one HiGHS run with n variables.
+    product with the last r, from random starts. Each takes a few HiGHS runs with n + d variables.
     """
     points = as_points(A)
     atoms, rng = points.rows[1:].T, np.random.default_rng(random_state)
-    basis = span(points.rows)
+    _, values, basis = np.linalg.svd(points.rows, full_matrices=False)
+    basis = basis[values > ROUNDING]
     rank, n = len(basis), atoms.shape[1]
-    upper = 1.0
+    atoms, upper = basis @ atoms, 1.0
     for attempt in range(tries):
         size = int(rng.integers(0, min(rank, n) + 1)) if attempt else 0
         active = rng.permutation(n)[:size]
-        start = basis.T @ rng.standard_normal(rank)
-        upper = min(upper, _narrow(atoms, active, start))
-    lower = min(_least_basis(basis @ atoms), upper)
+        upper = min(upper, _narrow(atoms, active, rng.standard_normal(rank)))
+    lower = min(_least_basis(atoms), upper)
     return Bracket(lower * points.scale, upper * points.scale)
 
 
 def _narrow(atoms: Array, active: Array, r: Vector) -> float:
     """Return the least w(r) / ||r|| met by successive linear programmes, for one active set S."""
-    n = atoms.shape[1]
-    gram = atoms.T @ atoms
+    d, n = atoms.shape
     free = np.isin(np.arange(n), active)
-    bounds = [(None if f else 0.0, None) for f in free] + [(0.0, None)] * 2
-    # <s, A b> <= p and -<v, A b> <= q with p + q <= 1: the width along r = A b is at most 1.
-    rows = np.block(
+    # The variables are r = A b, b, p and q: <s, r> <= p and -<v, r> <= q with p + q <= 1.
+    narrow = sparse.block_array(
         [
-            [gram, np.full((n, 1), -1.0), np.zeros((n, 1))],
-            [-gram[active], np.zeros((len(active), 1)), np.full((len(active), 1), -1.0)],
-            [np.zeros((1, n)), np.ones((1, 2))],
-        ]
+            [atoms.T, None, np.full((n, 1), -1.0), None],
+            [-atoms[:, active].T, None, None, np.full((len(active), 1), -1.0)],
+            [None, sparse.csr_array((1, n)), np.ones((1, 1)), np.ones((1, 1))],
+        ],
+        format="csr",
     )
-    right = np.append(np.zeros(n + len(active)), 1.0)
+    made = sparse.block_array([[sparse.eye_array(d), -atoms, sparse.csr_array((d, 2))]])
+    bounds = [(None, None)] * d + [(None if f else 0.0, None) for f in free] + [(0.0, None)] * 2
+    programme = {
+        "A_ub": narrow,
+        "b_ub": np.append(np.zeros(n + len(active)), 1.0),
+        "A_eq": made.tocsr(),
+        "b_eq": np.zeros(d),
+        "bounds": bounds,
+        "method": "highs",
+    }
     best = 1.0
     for _ in range(50):
-        cost = np.append(-(r @ atoms), [0.0, 0.0])
-        answer = linprog(cost, A_ub=rows, b_ub=right, bounds=bounds, method="highs")
+        answer = linprog(np.concatenate([-r, np.zeros(n + 2)]), **programme)
         if not answer.success:
             break
-        weights = np.where(free, answer.x[:n], np.maximum(answer.x[:n], 0.0))
-        r = atoms @ weights
+        weights = answer.x[d : d + n]
+        r = atoms @ np.where(free, weights, np.maximum(weights, 0.0))
         heights, length = r @ atoms, float(np.linalg.norm(r))
-        if length <= FLAT:
+        if length <= APART:
             break
         width = max(heights.max(), 0.0) - min(heights[active].min(initial=0.0), 0.0)
         if width / length >= best * (1 - 1e-9):
@@ -113,8 +121,9 @@ def _least_basis(atoms: Array) -> float:
     least, subsets = 1.0, combinations(range(n), rank)
     while chunk := list(islice(subsets, 5000)):
         values = np.linalg.svd(atoms[:, chunk].transpose(1, 0, 2), compute_uv=False)[:, -1]
-        least = min(least, float(values[values > FLAT].min(initial=1.0)))
-    return max(least - ROUNDING, 0.0) / sqrt(rank)
+        least = min(least, float(values[values > ROUNDING].min(initial=1.0)))
+    # Between rounding and clear values it is open which atoms are dependent.
+    return (least - ROUNDING) / sqrt(rank) if least >= APART else 0.0
 
 
 def pyramidal_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) -> Bracket:
@@ -147,11 +156,11 @@ def pyramidal_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) ->
     whole = frozenset(range(n + 1))
     for i in whole:
         distance = hull_distance(rows, frozenset({i}), whole - {i})[0]
-        if distance > FLAT:  # otherwise the point is no vertex
+        if distance >= APART:  # otherwise the point may be no vertex
             upper = min(upper, distance)
     lower = 0.0
-    if len(span(rows)) == n:
-        centred = rows.T - rows.mean(axis=0)[:, None]
-        values = np.linalg.svd(centred, compute_uv=False)
-        lower = max(float(values[n - 1]) - ROUNDING, 0.0) * 2 / sqrt(n + 1)
+    if rows.shape[1] >= n:
+        values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
+        least = float(values[n - 1])
+        lower = (least - ROUNDING) * 2 / sqrt(n + 1) if least >= APART else 0.0
     return Bracket(min(lower, upper) * points.scale, upper * points.scale)

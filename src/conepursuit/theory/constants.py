@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from math import prod
+from dataclasses import dataclass
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array
+from conepursuit.arrays import Array, Vector
 from conepursuit.objectives import Objective
-from conepursuit.theory.sets import as_points, atoms_as_columns, diameter, radius
+from conepursuit.theory.faces import span
+from conepursuit.theory.sets import as_points, diameter, radius
 from conepursuit.theory.widths import cone_width
 
 NULL = 1e-13
-"""Eigenvalues of A'QA below this share of the largest are rounding."""
+"""Eigenvalues of a Hessian below this share of the largest are rounding."""
+
+SLOPING = 1e-9
+"""Share of a gradient beyond which its part along the null space of the Hessian is real."""
 
 
 def curvature_constant(
@@ -54,8 +59,10 @@ def curvature_constant(
     >>> curvature_constant(LeastSquares([1.0, 1.0]), [[1.0, 0.0], [0.0, 1.0]], pairwise=True)
     2.0
     """
-    gram = _hessian_gram(objective, A)
-    if gram is None:
+    if not 0 < rho < inf:
+        raise ValueError(f"rho is a scale and must be positive and finite; got {rho}.")
+    model = _Model.of(objective, A)
+    if model is None:
         if objective.smoothness is None:
             raise ValueError(
                 f"a bound on the curvature needs the smoothness L; {objective!r} has none. "
@@ -63,11 +70,11 @@ def curvature_constant(
             )
         size = diameter(A) if pairwise else radius(A)
         return objective.smoothness * (rho * size) ** 2
-    squares = np.append(0.0, np.diag(gram))
-    if not pairwise:
-        return rho**2 * float(squares.max())
-    products = np.pad(gram, ((1, 0), (1, 0)))
-    return rho**2 * float((squares[:, None] + squares - products - products.T).max())
+    points = np.hstack([np.zeros((len(model.atoms), 1)), model.atoms])
+    ways = points
+    if pairwise:
+        ways = (points[:, :, None] - points[:, None]).reshape(len(points), -1)
+    return rho**2 * float(np.einsum("ij,ik,kj->j", ways, model.hessian, ways).max())
 
 
 def strong_convexity_constant(objective: Objective, A: Any) -> float:
@@ -84,7 +91,8 @@ def strong_convexity_constant(objective: Objective, A: Any) -> float:
     -------
     float
         For a quadratic with Hessian Q the squared cone width of Q^(1/2) A, exact for the worst
-        linear term in the range of Q; a lower bound, mu CWidth(A)^2, for other f.
+        linear term in the range of Q; 0 where its linear term is outside, so that f falls along a
+        line without bending. A lower bound, mu CWidth(A)^2, for other f.
 
     Notes
     -----
@@ -96,8 +104,7 @@ def strong_convexity_constant(objective: Objective, A: Any) -> float:
     coordinates Q^(1/2) x this is the definition of the cone width. So a rate is promised even
     where Q is singular, and where f is strongly convex one at least as good as that of the norms.
 
-    The cost is that of `cone_width`. A'QA is formed, so that atoms which are dependent to 3e-7 in
-    the geometry of Q count as dependent.
+    The cost is that of `cone_width`.
 
     Examples
     --------
@@ -108,30 +115,60 @@ def strong_convexity_constant(objective: Objective, A: Any) -> float:
     >>> round(strong_convexity_constant(f, np.diag([1.0, 1e3])), 6)
     0.5
     """
-    gram = _hessian_gram(objective, A)
-    if gram is None:
+    model = _Model.of(objective, A)
+    if model is None:
         mu = objective.strong_convexity
         return mu * cone_width(A) ** 2 if mu else 0.0
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = np.linalg.eigh(model.hessian)
     used = values > NULL * values[-1]
     if not used.any():
-        raise ValueError("f is linear on the cone of these atoms; it has no curvature at all.")
-    return cone_width(np.sqrt(values[used])[:, None] * vectors[:, used].T) ** 2
-
-
-def _hessian_gram(objective: Objective, A: Any) -> Array | None:
-    """Return A'QA where f is quadratic with Hessian Q, None where it is not."""
-    columns = as_points(A).columns[1:]
-    atoms = atoms_as_columns(A)[:, columns]
-    if atoms.shape[0] != prod(objective.shape):
         raise ValueError(
-            f"the atoms must fit the objective, of shape {objective.shape}; got columns of length "
-            f"{atoms.shape[0]}."
+            "f is linear on the span of these atoms and has no curvature there; got a Hessian that "
+            "is zero. Use an objective that bends."
         )
-    hessian = objective.hessian(objective.origin()) if objective.quadratic else None
-    if hessian is None:
-        return None
-    images = np.stack([hessian(a.reshape(objective.shape)).reshape(-1) for a in atoms.T], axis=1)
-    gram = atoms.T @ images
-    symmetric: Array = 0.5 * (gram + gram.T)
-    return symmetric
+    flat = vectors[:, ~used].T @ model.gradient
+    if np.linalg.norm(flat) > SLOPING * np.linalg.norm(model.gradient):
+        return 0.0  # f falls along a line on which it does not bend
+    return cone_width(np.sqrt(values[used])[:, None] * (vectors[:, used].T @ model.atoms)) ** 2
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A quadratic objective on the span of the atoms, in orthonormal coordinates.
+
+    Attributes
+    ----------
+    atoms : array of shape (k, n)
+        The atoms.
+    hessian : array of shape (k, k)
+        The Hessian.
+    gradient : array of shape (k,)
+        The gradient at the origin.
+    """
+
+    atoms: Array
+    hessian: Array
+    gradient: Vector
+
+    @classmethod
+    def of(cls, objective: Objective, A: Any) -> _Model | None:
+        """Return the model, None where f is not quadratic."""
+        points = as_points(A)
+        if points.rows.shape[1] != prod(objective.shape):
+            raise ValueError(
+                f"the atoms must fit the objective, of shape {objective.shape}; got columns of "
+                f"length {points.rows.shape[1]}."
+            )
+        origin = objective.origin()
+        hessian = objective.hessian(origin) if objective.quadratic else None
+        if hessian is None:
+            return None
+        basis = span(points.rows)
+        images = [hessian(b.reshape(objective.shape)).reshape(-1) for b in basis]
+        block = basis @ np.stack(images, axis=1)
+        _, gradient = objective.value_and_gradient(origin)
+        return cls(
+            points.scale * basis @ points.rows[1:].T,
+            0.5 * (block + block.T),
+            basis @ gradient.reshape(-1),
+        )

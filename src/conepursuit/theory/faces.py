@@ -10,20 +10,27 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.theory.sets import as_points
+from conepursuit.theory.sets import Points, as_points
 
-FLAT = 1e-10
-"""Singular values below this, of points within the unit ball, are rounding: a set is flat there."""
-
-ON = 1e-9
-"""Points this close to a hyperplane lie on it."""
+SAME, APART = 1e-11, 1e-8
+"""Distances within the unit ball that are rounding, and those that are not."""
 
 BUDGET = 1e8
 """The most facets that hulls may have, by their largest possible number; half a minute."""
 
+MOST_FACES = 5000
+"""The most faces of a set, and the most active sets on one of them."""
+
 
 class TooLargeError(ValueError):
     """The set has too many atoms or dimensions to be enumerated."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"this set is too large to be enumerated: {reason}. Up to 60 atoms in dimension 4, "
+            "10 in dimension 6, say, can be done; cone_width_bounds(A) and "
+            "pyramidal_width_bounds(A) give bounds at any size."
+        )
 
 
 def charge(n_points: int, dimension: int, n_hulls: int = 1, spent: float = 0.0) -> float:
@@ -37,18 +44,41 @@ def charge(n_points: int, dimension: int, n_hulls: int = 1, spent: float = 0.0) 
     spent += n_hulls * most
     if spent > BUDGET:
         raise TooLargeError(
-            f"enumerating the faces of this set may take hulls with more than {BUDGET:.0e} facets, "
-            f"the largest of {n_points} points in dimension {dimension}. Up to 20 atoms in "
-            "dimension 4 or 10 in dimension 6 can be done; cone_width_bounds(A) and "
-            "pyramidal_width_bounds(A) give bounds at any size."
+            f"hulls such as one of {n_points} points in dimension {dimension} may have more than "
+            f"{BUDGET:.0e} facets"
         )
     return spent
+
+
+def positive(distances: Array) -> Array:
+    """Return which distances are not zero; raise ValueError where rounding leaves that open."""
+    unsure = distances[(distances > SAME) & (distances < APART)]
+    if len(unsure):
+        raise ValueError(
+            f"the set is too close to a degenerate one: {unsure[0]:.1g} of its radius cannot be "
+            f"told from 0, {APART:g} could. Merge atoms that are nearly the same or dependent, and "
+            "scale those that are much shorter than others."
+        )
+    apart: Array = distances >= APART
+    return apart
+
+
+def enumerable(A: Any) -> Points:
+    """Read atoms for an enumeration, which must be able to tell the shortest from the origin."""
+    points = as_points(A)
+    shortest = float(np.linalg.norm(points.rows[1:], axis=1).min())
+    if shortest < APART:
+        raise ValueError(
+            f"the longest atom is {1 / shortest:.1g} times as long as the shortest, more than "
+            f"{1 / APART:.0g}. Scale the atoms."
+        )
+    return points
 
 
 def span(rows: Array) -> Array:
     """Return an orthonormal basis, as rows, of the span of points within the unit ball."""
     _, values, basis = np.linalg.svd(rows, full_matrices=False)
-    kept: Array = basis[values > FLAT]
+    kept: Array = basis[positive(values)]
     return kept
 
 
@@ -97,6 +127,8 @@ class Lattice:
         found = {whole}
         for facet in self._facets_of(whole):
             found |= {facet & face for face in found}
+            if len(found) > MOST_FACES:
+                raise TooLargeError(f"it has more than {MOST_FACES} faces")
         self.faces = sorted((f for f in found if f), key=lambda face: (len(face), sorted(face)))
         self.facets = {face: self._facets_of(face) for face in self.faces}
 
@@ -105,7 +137,7 @@ class Lattice:
         normals, offsets = facets(self.rows[members])
         if not len(normals):
             return {} if self._cone else {frozenset(): np.zeros(self.rows.shape[1])}
-        near = offsets[:, None] - normals @ self.rows[members].T <= ON
+        near = ~positive(offsets[:, None] - normals @ self.rows[members].T)
         found: dict[frozenset[int], Vector] = {}
         for normal, touching in zip(normals, near, strict=True):
             facet = frozenset(members[i] for i in np.flatnonzero(touching))
@@ -128,6 +160,8 @@ def hitting_sets(sets: Iterable[frozenset[int]]) -> list[frozenset[int]]:
         kept = [h for h in found if h & one]
         grown = {h | {i} for h in found if not h & one for i in one}
         found = kept + [g for g in grown if not any(h <= g for h in kept)]
+        if len(found) > MOST_FACES:
+            raise TooLargeError(f"a face has more than {MOST_FACES} active sets")
     return sorted(found, key=sorted)
 
 

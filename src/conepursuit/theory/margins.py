@@ -13,7 +13,7 @@ import numpy as np
 from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm, LineAlgorithm
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms import Dictionary
-from conepursuit.domains import Cone, Domain, describe
+from conepursuit.domains import Cone, Domain
 from conepursuit.objectives import Objective
 from conepursuit.results import Result
 from conepursuit.solve import minimize
@@ -72,9 +72,10 @@ def rate_bounds(
         The minimiser; computed where it is not given.
     width : float, optional
         The `cone_width` of the atoms, or a lower bound on it, as for a set that is too large to
-        be enumerated; computed where it is not given.
+        be enumerated; computed where it is not given. With 0 Theorem 3 is left out.
     convexity : float, optional
         The `strong_convexity_constant`, or a lower bound on it; computed where it is not given.
+        With 0 Theorem 6 is left out.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def check_rates(
     Returns
     -------
     Margins
-        For the sublinear bounds, the bound over f(x_t) - f* at state t. For the geometric
+        For the sublinear bounds, the bound over f(x_t) - f* at state t > 0. For the geometric
         decrease of Theorems 3 and 6, what the step from state t gained over what it had to gain,
         beta (f(x_t) - f*); nan at bad steps, of which nothing is promised. Margins below 1 are
         violations.
@@ -128,8 +129,9 @@ def check_rates(
     errors, good = case.errors, result.trace["good"]
     seen = errors > CLEAR * case.noise
     margins = Margins()
+    claimed = seen & (np.arange(len(errors)) > 0)  # at the start a bound is eps_0 and more
     for name, bound in case.sublinear():
-        margins[name] = np.divide(bound, errors, out=np.full(len(errors), np.nan), where=seen)
+        margins[name] = np.divide(bound, errors, out=np.full(len(errors), np.nan), where=claimed)
     gained = np.append(errors[:-1] - errors[1:], np.nan)
     for name, beta in case.linear():
         promised = beta * errors
@@ -154,13 +156,14 @@ class _Case:
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Cone) or self.domain.penalty:
             raise ValueError(
-                f"the theorems are about cones without a penalty; got {describe(self.domain)} "
-                f"with penalty {self.domain.penalty:g}."
+                "the theorems are about a Cone without a penalty; got "
+                f"{self.domain!r}. Use Cone(atoms)."
             )
         if not isinstance(self.algorithm, NNMP | AMP | PWMP | FCMP):
             raise ValueError(
                 f"the theorems are about NNMP, AMP, PWMP and FCMP; got {self.algorithm!r}."
             )
+        self.algorithm.check(self.objective, self.domain)
         step = getattr(self.algorithm, "step", ShortStep())
         if not isinstance(step, ShortStep | ExactStep | CurvatureStep):
             raise ValueError(
@@ -171,6 +174,25 @@ class _Case:
             raise ValueError(
                 f"the theorems need the accuracy of the oracle, and {self.domain.atoms!r} "
                 "promises none."
+            )
+        self._check_belongs(self.result)
+        if self.given_optimum is not None:
+            self._check_belongs(self.given_optimum)
+
+    def _check_belongs(self, given: Result) -> None:
+        """Raise ValueError if a result is not one of this problem."""
+        if not isinstance(given, Result):
+            raise ValueError(
+                "the run and its optimum must be what minimize returned; got "
+                f"{type(given).__name__}."
+            )
+        shape = tuple(self.objective.shape)
+        there = self.objective.value(given.x) if given.x.shape == shape else np.nan
+        if not abs(there - given.value) <= 1e-6 * max(abs(there), abs(given.value)):
+            raise ValueError(
+                f"the result has f(x) = {given.value:.6g}, the objective {there:.6g} at that x: "
+                "they belong to different problems. Give what minimize(objective, domain, "
+                "algorithm) returned."
             )
 
     @cached_property
@@ -236,6 +258,8 @@ class _Case:
             exact = self.algorithm.variant == 1
         else:
             assert isinstance(self.algorithm, LineAlgorithm)
+            if getattr(self.algorithm, "norm", None) == "euclidean":
+                return None  # not affine invariant (C6)
             if isinstance(self.algorithm.step, CurvatureStep):
                 return self.algorithm.step.curvature / self.algorithm.step.rho**2
             exact = isinstance(self.algorithm.step, ExactStep)
@@ -277,7 +301,7 @@ class _Case:
             return
         common: dict[str, Any] = {"accuracy": self.accuracy, "away": self.away}
         L, mu = self.objective.smoothness, self.objective.strong_convexity
-        if self.by_norms and L is not None and mu > 0:
+        if self.by_norms and L is not None and mu > 0 and self.width > 0:
             common_norms = {
                 "smoothness": L,
                 "strong_convexity": mu,

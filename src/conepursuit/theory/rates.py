@@ -61,6 +61,7 @@ def affine_sublinear_bound(
     start, accuracy
         As in `sublinear_bound`.
     """
+    _check(accuracy)
     return 4 * (2 / accuracy * curvature + start) / (accuracy * _steps(t) + 4)
 
 
@@ -95,6 +96,7 @@ def good_steps_bound(
     """
     share = accuracy / 4 if away else accuracy / 2
     curvature = smoothness * (rho * diameter) ** 2
+    _check(accuracy)
     return 2 * (curvature / share + start) / (share * _steps(k) + 2)
 
 
@@ -158,6 +160,12 @@ def affine_linear_rate(
     away : bool
         Whether the algorithm is AMP.
     """
+    _check(accuracy)
+    if not curvature > 0:
+        raise ValueError(
+            "the curvature L diam(A)^2, or C, must be positive for a rate; got "
+            f"{curvature:g}. Check the smoothness and the size of the atoms."
+        )
     return (AWAY if away else 1.0) * accuracy**2 * rho**2 * strong_convexity / curvature
 
 
@@ -204,4 +212,11 @@ def affine_linear_bound(k: Any, *, start: float, **constants: Any) -> Vector:
 
 def _steps(given: Any) -> Array:
     steps: Array = np.asarray(given, dtype=np.float64)
+    if (steps < 0).any():
+        raise ValueError(f"a number of steps is not negative; got {steps.min():g}.")
     return steps
+
+
+def _check(accuracy: float) -> None:
+    if not 0 < accuracy <= 1:
+        raise ValueError(f"the accuracy of an oracle is in (0, 1]; got {accuracy}.")

@@ -21,8 +21,11 @@ ORIGIN = -1
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """Options of HiGHS, whose defaults are 1e-7."""
 
-OUTSIDE = 1e-9
-"""Share of its norm by which a point outside the cone, or the hull, counts as inside."""
+ROUNDING = 4e-15
+"""Share of the norms by which an inner product may be off."""
+
+NEAR = 2e-7
+"""Share of its norm by which a point outside the cone may count as inside."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def as_points(A: Any) -> Points:
     used = np.flatnonzero(matrix.any(axis=0))
     if not largest:
         raise ValueError(
-            f"a set needs an atom that is not the origin; got {matrix.shape[1]} columns, all zero."
+            f"a set needs an atom besides the origin; got {matrix.shape[1]} columns, all zero. "
+            "Give the atoms as the columns of A."
         )
     rows = np.vstack([np.zeros(matrix.shape[0]), matrix[:, used].T / largest])
     longest = float(np.linalg.norm(rows, axis=1).max())
@@ -95,6 +99,8 @@ def as_vector(given: Any, points: Points, name: str) -> Vector:
         raise ValueError(
             f"{name} must have the shape of an atom, {points.rows.shape[1:]}; got {vector.shape}."
         )
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} must be finite; got NaN or infinite entries.")
     return vector.astype(np.float64, copy=False)
 
 
@@ -155,8 +161,9 @@ def atomic_norm(A: Any, x: Any) -> AtomicNorm:
     Notes
     -----
     The linear programme min sum(w), A w = x, w >= 0, solved by HiGHS at any size. It is a norm
-    only where A is symmetric. A point outside the cone by no more than 1e-9 of its norm counts as
-    inside.
+    only where A is symmetric. A point outside the cone by no more than 2e-7 of its norm may count
+    as inside. Raises ArithmeticError where atoms are so nearly dependent that neither a gauge nor
+    a separation can be proved.
 
     Examples
     --------
@@ -165,25 +172,43 @@ def atomic_norm(A: Any, x: Any) -> AtomicNorm:
     >>> value, value.weights, value.dual
     (1.5, array([0.5, 1. ]), array([0.5, 1. ]))
     """
-    points = as_points(A)
+    columns = atoms_as_columns(A)
+    points = as_points(columns)
     x = as_vector(x, points, "x")
-    matrix, size = points.rows[1:].T, float(np.abs(x).max())
+    size = float(np.abs(x).max())
     if not size:
-        return _proved(0.0, np.zeros(atoms_as_columns(A).shape[1]), np.zeros(len(x)))
-    fit = nnls(matrix, x / size)
-    nearest = matrix @ fit.x
-    if fit.rnorm > OUTSIDE * np.linalg.norm(x / size):
-        return _proved(inf, None, x / size - nearest)
-    answer = gauge_programme(matrix, nearest, PRECISE)
-    if not answer.success:
+        return _proved(0.0, np.zeros(columns.shape[1]), np.zeros(len(x)))
+    matrix, target = points.rows[1:].T, x / size
+    solved = gauge_programme(matrix, target, PRECISE)
+    if solved is None:
+        directions = points.directions[1:].T
+        fit = nnls(directions, target)
+        away = target - directions @ fit.x
+        length = float(np.linalg.norm(target))
+        below = float((away @ directions).max()) <= ROUNDING * length
+        # <u, x> = ||u||^2 must be more than what rounding may put on the atoms of x.
+        if below and np.linalg.norm(away) > NEAR * length:
+            return _proved(inf, None, away)
+        solved = gauge_programme(matrix, target - away, PRECISE)
+    if solved is None or not _holds(matrix, target, *solved):
         raise ArithmeticError(
-            f"the linear programme of the gauge was not solved: {answer.message} "
-            "Atoms of similar lengths would help."
+            "the linear programme of the gauge could not be solved to 1e-6: some atoms are nearly "
+            "dependent. Merge them."
         )
-    weights = np.zeros(atoms_as_columns(A).shape[1])
-    weights[points.columns[1:]] = answer.x * (size / points.scale)
-    dual = answer.eqlin.marginals / max(1.0, float((answer.eqlin.marginals @ matrix).max()))
+    weights = np.zeros(columns.shape[1])
+    weights[points.columns[1:]] = solved[0] * (size / points.scale)
+    dual = solved[1] / max(1.0, float((solved[1] @ matrix).max()))
     return _proved(float(weights.sum()), weights, dual / points.scale)
+
+
+def _holds(matrix: Array, x: Vector, weights: Vector, dual: Vector) -> bool:
+    """Return whether weights and dual prove each other."""
+    total = float(weights.sum())
+    return (
+        float(np.linalg.norm(matrix @ weights - x)) <= NEAR * float(np.linalg.norm(x))
+        and float((dual @ matrix).max()) <= 1 + 1e-8
+        and abs(float(dual @ x) - total) <= 1e-6 * total
+    )
 
 
 def _proved(value: float, weights: Vector | None, dual: Vector) -> AtomicNorm:

@@ -23,8 +23,11 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.nnls import nnls
-from conepursuit.theory.faces import FLAT, ON, Lattice, charge, facets, span
-from conepursuit.theory.sets import OUTSIDE, Points, as_direction, as_points, as_vector
+from conepursuit.theory.faces import SAME, Lattice, charge, enumerable, facets, positive, span
+from conepursuit.theory.sets import Points, as_direction, as_points, as_vector
+
+INSIDE = 1e-9
+"""Share of its norm by which a point outside a hull counts as inside."""
 
 
 class Width(float):
@@ -48,7 +51,8 @@ class Width(float):
     def attained(
         cls, value: float, points: Points, face: Any, active: Any, direction: Vector
     ) -> Width:
-        """Return a width of scaled points in the user's units."""
+        """Return a width of scaled points in the user's units, if it is more than rounding."""
+        positive(np.array([value]))
         width = cls(value * points.scale)
         width.face, width.active = points.named(face), points.named(active)
         width.direction = direction
@@ -113,7 +117,7 @@ def _in_hull(rows: Array, x: Vector) -> bool:
     """Return whether x is a convex combination of rows, by least squares."""
     system = np.vstack([rows.T, np.ones(len(rows))])
     target = np.append(x, 1.0)
-    return bool(nnls(system, target).rnorm <= OUTSIDE * np.linalg.norm(target))
+    return bool(nnls(system, target).rnorm <= INSIDE * np.linalg.norm(target))
 
 
 def pyramidal_width(A: Any) -> Width:
@@ -136,7 +140,7 @@ def pyramidal_width(A: Any) -> Width:
     12 atoms in dimension 4. Raises `TooLargeError` where the hull may have more than 1e8 facets;
     see `pyramidal_width_bounds`.
     """
-    points = as_points(A)
+    points = enumerable(A)
     lattice = Lattice(points.rows, cone=False)
     whole, best, place = lattice.faces[-1], inf, None
     for face in lattice.faces[:-1]:
@@ -161,10 +165,13 @@ def hull_distance(
     pairs = [(i, j) for i in first for j in second]
     ends, feet = (list(side) for side in zip(*pairs, strict=True))
     differences = (rows[ends] - rows[feet]).T
-    p = nnls(np.vstack([differences, np.ones(len(pairs))]), np.append(np.zeros(rows.shape[1]), 1.0))
-    way = differences @ (p.x / p.x.sum())
-    used = {feet[i] for i in np.flatnonzero(p.x)}
-    return float(np.linalg.norm(way)), way, used
+    target = np.append(np.zeros(rows.shape[1]), 1.0)
+    unit = 1.0
+    for _ in range(2):  # the second time in units of the distance, so that it is well conditioned
+        p = nnls(np.vstack([differences / unit, np.ones(len(pairs))]), target).x
+        way = differences @ (p / p.sum())
+        unit = max(float(np.linalg.norm(way)), SAME)
+    return float(np.linalg.norm(way)), way, {feet[i] for i in np.flatnonzero(p)}
 
 
 def minimal_directional_width(A: Any) -> Width:
@@ -181,12 +188,12 @@ def minimal_directional_width(A: Any) -> Width:
     the origin is in the relative interior. Raises `TooLargeError` where the hull may have more
     than 1e8 facets.
     """
-    points = as_points(A)
+    points = enumerable(A)
     charge(len(points.rows), len(span(points.rows)))
     normals, offsets = facets(points.rows)
     nearest = int(offsets.argmin())
-    value = float(offsets[nearest])
-    return Width.attained(value if value > ON else 0.0, points, (), (), normals[nearest])
+    value = float(offsets[nearest]) if positive(offsets).all() else 0.0
+    return Width.attained(value, points, (), (), normals[nearest])
 
 
 def cone_width(A: Any, *, literal: bool = False) -> Width:
@@ -230,22 +237,15 @@ def cone_width(A: Any, *, literal: bool = False) -> Width:
     >>> round(cone_width(np.eye(4)), 12)
     0.5
     """
-    points = as_points(A)
+    points = enumerable(A)
     rows = points.rows
-    corners = rows if literal else points.directions
-    if len(span(rows)) < len(span(corners)):
-        lengths = np.linalg.norm(rows[1:], axis=1)
-        raise ValueError(
-            f"the lengths of the atoms differ by a factor {1 / lengths.min():.1g}, too much for a "
-            f"set that is flat to {FLAT:g} without the short ones. Scale the atoms."
-        )
-    lattice = Lattice(corners, cone=not literal)
+    lattice = Lattice(rows if literal else points.directions, cone=not literal)
     cases = list(_cases(lattice, literal, len(span(rows))))
     best, place = inf, None
     for face, active, inward in cases:
         heights = (rows[sorted(face)][:, None] - rows[sorted(active)]).reshape(-1, rows.shape[1])
         normals, offsets = facets(heights)
-        feasible = (normals @ inward.T >= -ON).all(axis=1)
+        feasible = (normals @ inward.T >= -SAME).all(axis=1)
         if feasible.any() and offsets[feasible].min() < best:
             nearest = np.flatnonzero(feasible)[offsets[feasible].argmin()]
             best, place = float(offsets[nearest]), (face, active, normals[nearest])
