@@ -90,6 +90,21 @@ def test_the_gauge_at_the_ends():
         atomic_norm(np.eye(2), [1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize("ratio", [1e4, 1e8])
+def test_the_gauge_of_atoms_of_unlike_lengths(ratio):
+    rng = np.random.default_rng(0)
+    short = rng.standard_normal((3, 3))
+    A = np.hstack([short, ratio * rng.standard_normal((3, 1))])
+    assert atomic_norm(A, short.sum(axis=1)) == pytest.approx(3, rel=1e-9)
+    assert Dictionary(A).gauge(short.sum(axis=1)) == pytest.approx(3, rel=1e-6)
+
+
+@pytest.mark.parametrize("angle", [1e-5, 1e-7])
+def test_the_gauge_of_atoms_that_are_nearly_parallel(angle):
+    assert atomic_norm([[1.0, 1.0], [0.0, angle]], [2.0, angle]) == pytest.approx(2)
+    assert atomic_norm([[1.0, 1.0], [0.0, angle]], [2.0, 1e-3]) == np.inf
+
+
 # The constants
 
 
@@ -163,6 +178,15 @@ def test_a_singular_quadratic_has_a_rate():
     assert "Theorem 3" not in margins  # mu = 0
 
 
+def test_a_quadratic_that_falls_without_bending_has_no_rate():
+    A, f = np.array([[1.0, 2.0], [0.0, 1.0]]), Quadratic(np.diag([1.0, 0.0]), [1.0, -0.001])
+    assert strong_convexity_constant(f, A) == 0
+    cone, algorithm = Cone(Dictionary(A)), PWMP(ExactStep())
+    margins = check_rates(minimize(f, cone, algorithm, max_iter=50), f, cone, algorithm)
+    assert "Theorem 6" not in margins
+    assert margins.smallest["Theorem 6, mu = 0"] >= 1
+
+
 def test_other_losses_have_bounds():
     A, f = np.eye(2), Huber([3.0, -1.0], delta=1.0)
     assert curvature_constant(f, A, pairwise=True) == pytest.approx(2 * f.smoothness)
@@ -174,6 +198,10 @@ def test_other_losses_have_bounds():
     [
         (lambda: curvature_constant(LeastSquares([1.0, 2.0]), np.eye(3)), "fit the objective"),
         (lambda: strong_convexity_constant(Quadratic(np.zeros((2, 2)), [1, 1]), np.eye(2)), "line"),
+        (lambda: curvature_constant(LeastSquares([1.0]), np.eye(1), rho=-1.0), "rho"),
+        (lambda: sublinear_bound(-1, smoothness=1, rho=1, radius=1, start=1), "got -1"),
+        (lambda: affine_sublinear_bound(1, curvature=1, start=1, accuracy=2), r"\(0, 1\]"),
+        (lambda: affine_linear_rate(curvature=0, strong_convexity=1), "positive for a rate"),
     ],
 )
 def test_constants_refuse(call, message):
@@ -306,6 +334,32 @@ def test_check_rates_refuses_what_no_theorem_speaks_of(domain, algorithm, messag
     result = minimize(f, Cone(UnitVectors(2)), PWMP())
     with pytest.raises(ValueError, match=message):
         check_rates(result, f, domain, algorithm)
+
+
+def test_check_rates_refuses_results_of_other_problems():
+    f, cone = LeastSquares([1.0, 2.0]), Cone(UnitVectors(2))
+    run = minimize(f, cone, PWMP())
+    for other in (LeastSquares([1.0, 3.0]), LeastSquares([1.0, 2.0, 3.0])):
+        with pytest.raises(ValueError, match="different problems"):
+            check_rates(run, other, Cone(UnitVectors(len(other.y))), PWMP())
+    with pytest.raises(ValueError, match="got float"):
+        check_rates(run, f, cone, PWMP(), optimum=0.0)
+
+
+def test_which_bounds_speak_of_which_run():
+    f, cone = LeastSquares([1.0, 2.0]), Cone(UnitVectors(2))
+
+    def names(algorithm, **given):
+        return list(check_rates(minimize(f, cone, algorithm), f, cone, algorithm, **given))
+
+    assert names(NNMP()) == ["Theorem 2"]
+    assert names(NNMP(ExactStep())) == ["Theorem 2", "Theorem 5"]
+    assert names(NNMP(ExactStep(), norm="euclidean")) == ["Theorem 2"]  # not affine invariant
+    assert names(NNMP(CurvatureStep(1.0))) == ["Theorem 5"]
+    assert names(AMP()) == ["Theorem 3, mu = 0", "Theorem 3", "Theorem 3, radius"]
+    assert names(FCMP()) == ["Theorem 2", "Theorem 3"]
+    assert names(FCMP(variant=1)) == ["Theorem 2", "Theorem 5", "Theorem 3", "Theorem 6"]
+    assert names(PWMP(), width=0.0) == ["Theorem 3, mu = 0"]
 
 
 def test_an_approximate_oracle_is_taken_at_its_word():

@@ -271,6 +271,16 @@ def test_bounds_hold_the_widths():
         assert lower * (1 - 1e-9) <= pyramidal_width(A) <= upper * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("angle", [1e-6, 1e-9])
+def test_bounds_on_nearly_parallel_atoms(angle):
+    A = np.array([[1.0, 1.0, 0.0], [0.0, angle, 1.0]])
+    for lower, upper in (cone_width_bounds(A, tries=5), pyramidal_width_bounds(A, tries=5)):
+        assert 0 <= lower <= 0.71 * angle
+        assert upper >= 0.7 * angle
+    assert cone_width([[1.0, 1.0], [0.0, 1e-6]]) == pytest.approx(1e-6)
+    assert pyramidal_width([[1.0, 1.0], [0.0, 1e-6]]) == pytest.approx(1e-6)
+
+
 def test_bounds_at_any_size():
     rng = np.random.default_rng(0)
     lower, upper = cone_width_bounds(np.eye(30), tries=10)
@@ -303,6 +313,13 @@ def test_twelve_atoms_in_dimension_four():
         (lambda: cone_width([[np.nan, 1.0]]), "NaN"),
         (lambda: cone_width(NonnegativeSphere(3)), "finite set"),
         (lambda: directional_width(np.eye(2), [0.0, 0.0]), "r = 0"),
+        (lambda: directional_width(np.eye(2), [0.0, np.nan]), "r must be finite"),
+        (lambda: pyramidal_directional_width(np.eye(2), [1, 0], [np.inf, 0]), "x must be finite"),
+        (lambda: pyramidal_width([[-0.005, 8e7]]), "times as long"),
+        (lambda: minimal_directional_width([[-0.005, 8e7]]), "times as long"),
+        (lambda: cone_width([[1.0, 1.0], [0.0, 8e-10]]), "close to a degenerate one"),
+        (lambda: pyramidal_width([[1.0, 1.0], [0.0, 8e-10]]), "close to a degenerate one"),
+        (lambda: minimal_directional_width([[1.0, -1e-9]] * 2), "times as long"),
         (lambda: directional_width(np.eye(2), [1.0]), r"shape of an atom, \(2,\); got \(1,\)"),
         (lambda: pyramidal_directional_width(np.eye(2), [1, 0], [2.0, 0.0]), "atomic_norm"),
         (lambda: cone_width([[1.0, 0.0], [0.0, 1e-12]]), "times as long"),

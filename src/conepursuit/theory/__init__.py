@@ -11,9 +11,10 @@ docs/theory.md for what the theorems say and what is true.
 """
 
 from conepursuit.theory.brackets import Bracket, cone_width_bounds, pyramidal_width_bounds
+from conepursuit.theory.case import good_steps
 from conepursuit.theory.constants import curvature_constant, strong_convexity_constant
 from conepursuit.theory.faces import TooLargeError, generating_faces
-from conepursuit.theory.margins import Margins, check_rates, good_steps, rate_bounds
+from conepursuit.theory.margins import Margins, check_rates, rate_bounds
 from conepursuit.theory.rates import (
     affine_linear_bound,
     affine_linear_rate,
