@@ -309,14 +309,36 @@ def test_bounds_lie_above_the_run_and_can_be_drawn():
         pyplot.close("all")
 
 
-def test_good_steps_count_what_came_before():
-    atoms = np.array([[1.0, 0.8, 0.0], [0.0, 0.7, 1.0]])
-    f, cone = LeastSquares([3.0, 0.5]), Cone(Dictionary(atoms))
-    result = minimize(f, cone, PWMP(), max_iter=20, tol=0.0)
+def test_of_bad_steps_nothing_is_promised():
+    """The run of the figure in docs/theory.md, whose third step is clipped."""
+    atoms = np.array([[1.5, 0.56, 0.27], [0.15, 0.42, 0.37]])
+    f, cone = LeastSquares([0.6, 1.9]), Cone(Dictionary(atoms))
+    result = minimize(f, cone, PWMP(), max_iter=12, tol=0.0)
     k, good = good_steps(result), result.trace["good"]
-    assert k[0] == 0
+    assert not good[2]
+    assert k[:5].tolist() == [0, 1, 2, 2, 3]
     assert len(k) == len(good)
-    assert (np.diff(k) == good[:-1]).all()
+    margins = check_rates(result, f, cone, PWMP())["Theorem 3"]
+    assert np.isnan(margins[2])
+    assert (margins[[0, 1, 3]] >= 1).all()
+
+
+def test_rho_bounds_the_weights_of_all_iterates():
+    atoms = np.array([[1.5, 0.56, 0.27], [0.15, 0.42, 0.37]])
+    f, cone = LeastSquares([2.0, 1.0]), Cone(Dictionary(atoms))
+    best = minimize(f, cone, FCMP(variant=1), tol=1e-15)
+    wide = minimize(f, cone, PWMP(), start=[0.0, 0.0, 6.0], max_iter=12, tol=0.0)
+    rho = wide.trace["size"].max()
+    assert rho == 6.0 > best.iterate.size
+    expected = good_steps_bound(
+        good_steps(wide),
+        smoothness=1.0,
+        rho=rho,
+        diameter=diameter(atoms),
+        start=wide.trace["value"][0] - best.value,
+    )
+    found = rate_bounds(wide, f, cone, PWMP(), optimum=best)["Theorem 3, mu = 0"]
+    np.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize(
