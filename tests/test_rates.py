@@ -32,6 +32,7 @@ from conepursuit import (
 from conepursuit.experiments import theory, tightness
 from conepursuit.experiments.theory import random_atoms, random_quadratic
 from conepursuit.theory import (
+    TooLargeError,
     affine_linear_bound,
     affine_linear_rate,
     affine_sublinear_bound,
@@ -346,7 +347,7 @@ def test_rho_bounds_the_weights_of_all_iterates():
     [
         (Hull(UnitVectors(2), radius=1.0), FW(), "got Hull"),
         (Cone(UnitVectors(2), penalty=0.1), PWMP(), "penalty=0.1"),
-        (Cone(UnitVectors(2)), MP(), "NNMP, AMP, PWMP and FCMP"),
+        (Cone(UnitVectors(2)), MP(), "got MP"),
         (Cone(UnitVectors(2)), PWMP(AdaptiveStep()), "AdaptiveStep"),
         (Cone(FunctionAtoms(lambda g: -g, 2, accuracy=None)), PWMP(), "promises none"),
     ],
@@ -366,6 +367,28 @@ def test_check_rates_refuses_results_of_other_problems():
             check_rates(run, other, Cone(UnitVectors(len(other.y))), PWMP())
     with pytest.raises(ValueError, match="got float"):
         check_rates(run, f, cone, PWMP(), optimum=0.0)
+    with pytest.raises(ValueError, match="width is a number"):
+        check_rates(run, f, cone, PWMP(), width=-1.0)
+    with pytest.raises(ValueError, match="which NNMP does not make"):
+        check_rates(minimize(f, cone, FCMP()), f, cone, NNMP())
+    with pytest.raises(ValueError, match="start at the origin"):
+        check_rates(minimize(f, cone, NNMP(), start=[1.0, 1.0]), f, cone, NNMP())
+
+
+def test_check_rates_refuses_constants_that_are_too_small():
+    f, cone = LeastSquares([1.0, 2.0]), Cone(UnitVectors(2))
+    forgotten = PWMP(CurvatureStep(curvature_constant(f, np.eye(2))))
+    run = minimize(f, cone, forgotten, max_iter=3, tol=0.0)
+    with pytest.raises(ValueError, match="pairwise=True"):
+        check_rates(run, f, cone, forgotten)
+    large = np.random.default_rng(0).random((12, 60))
+    f, cone = LeastSquares(np.ones(12)), Cone(Dictionary(large))
+    with pytest.raises(TooLargeError, match="give width="):
+        check_rates(minimize(f, cone, PWMP()), f, cone, PWMP())
+    separable = Logistic(np.array([1.0, 1.0]))
+    run = minimize(separable, Cone(UnitVectors(2)), PWMP(), max_iter=5)
+    with pytest.raises(ValueError, match="no minimiser"):
+        check_rates(run, separable, Cone(UnitVectors(2)), PWMP())
 
 
 def test_which_bounds_speak_of_which_run():
@@ -378,10 +401,10 @@ def test_which_bounds_speak_of_which_run():
     assert names(NNMP(ExactStep())) == ["Theorem 2", "Theorem 5"]
     assert names(NNMP(ExactStep(), norm="euclidean")) == ["Theorem 2"]  # not affine invariant
     assert names(NNMP(CurvatureStep(1.0))) == ["Theorem 5"]
-    assert names(AMP()) == ["Theorem 3, mu = 0", "Theorem 3", "Theorem 3, radius"]
-    assert names(FCMP()) == ["Theorem 2", "Theorem 3"]
+    assert names(AMP()) == ["Theorem 3, mu = 0", "Theorem 3", "Theorem 3, radius", "Theorem 6"]
+    assert names(FCMP()) == ["Theorem 2", "Theorem 3", "Theorem 6"]
     assert names(FCMP(variant=1)) == ["Theorem 2", "Theorem 5", "Theorem 3", "Theorem 6"]
-    assert names(PWMP(), width=0.0) == ["Theorem 3, mu = 0"]
+    assert names(PWMP(), width=0.0, convexity=0.0) == ["Theorem 3, mu = 0"]
 
 
 def test_an_approximate_oracle_is_taken_at_its_word():
@@ -420,16 +443,3 @@ def test_tightness_of_theorem_3():
         assert outcome.worst == pytest.approx(1, abs=1e-9)  # with the radius the bound is exact
         assert outcome.along >= 1
     assert min(o.ratios["radius"].min() for o in outcomes) < 1.001
-
-
-def test_the_experiments_print_and_draw(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    whole = tightness.run
-    monkeypatch.setattr(tightness, "run", lambda: whole([0.5, 1.0], 4))
-    tightness.main(["--out", str(tmp_path)])
-    assert (tmp_path / "tightness.svg").stat().st_size > 1000
-    theory.main(["--problems", "2"])
-    printed = capsys.readouterr().out
-    assert "CWidth" in printed
-    assert "Theorem 6" in printed
-    assert "1/4" in printed

@@ -86,6 +86,24 @@ def test_theorem_3_geometric_decrease_at_good_steps(algorithm, factor):
                     assert after.value - optimum <= allowed + 1e-13 * abs(optimum)
 
 
+def test_slopes_are_those_of_the_directions_under_a_rough_oracle():
+    """An active atom may beat the oracle's answer; PWMP then takes it, with its own score."""
+    beaten = 0
+    for seed in range(20):
+        D, y = random_problem(np.random.default_rng(seed), 6, 12, noise=1.0)
+        f = LeastSquares(y)
+        for state in states(f, Cone(ApproximateOracle(Dictionary(D), 0.5)), PWMP(), 40):
+            gradient = f.value_and_gradient(state.iterate.x)[1]
+            vector = state.iterate.vector(state.direction)
+            size = np.linalg.norm(gradient) * np.linalg.norm(vector)
+            slope = min(gradient @ vector, 0.0)  # an ascent means that x is stationary
+            assert abs(state.direction.slope - slope) <= 1e-12 * size
+            answer = ApproximateOracle(Dictionary(D), 0.5).lmo(gradient)
+            toward = state.direction.toward
+            beaten += toward is not None and toward.keys != answer.keys
+    assert beaten > 0
+
+
 def test_nnmp_with_the_gauge_is_mp_on_symmetric_atoms():
     for seed in range(5):
         rng = np.random.default_rng(seed)

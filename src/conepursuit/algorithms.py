@@ -97,10 +97,10 @@ def _check_domain(name: str, kinds: tuple[type, ...], advice: str, domain: Domai
         raise ValueError(f"{name} needs a {names}; got {describe(domain)}. {advice}")
 
 
-def forward(local: Local, toward: Atoms | None = None) -> Direction:
-    """Return the direction toward the oracle's atom, or one that ties; room bounds the step."""
+def forward(local: Local, toward: Atoms | None = None, score: float | None = None) -> Direction:
+    """Return the direction toward the oracle's atom, or another one; room bounds the step."""
     room = local.domain.room(local.iterate.weights)
-    return local.direction("forward", room, gain=1.0, toward=toward)
+    return local.direction("forward", room, gain=1.0, toward=toward, score=score)
 
 
 def backward(local: Local) -> Direction:
@@ -113,15 +113,15 @@ def backward(local: Local) -> Direction:
 
 def pairwise(local: Local) -> Direction:
     """Return z - v; where z ties with the origin, -v if that descends."""
-    z, descends = local.settled
+    z, score = local.settled
     v = local.away
     if v is None:
-        return forward(local, z)
-    if not descends:
+        return forward(local, z, score or None)
+    if score == 0:
         back = backward(local)
-        return back if back.slope < 0 else forward(local, z)
+        return back if back.slope < 0 else forward(local)
     weight = float(local.iterate.weights[v])
-    return local.direction("pairwise", weight, gain=1.0, toward=z, away=v)
+    return local.direction("pairwise", weight, gain=1.0, toward=z, score=score, away=v)
 
 
 def steeper(first: Direction, second: Direction) -> Direction:
@@ -203,7 +203,7 @@ class AMP(LineAlgorithm):
     """
 
     def direction(self, local: Local) -> Direction:
-        """Return z or -v; ties go to z, so that a symmetric set never steps away."""
+        """Return z or -v; ties go to z: symmetric sets with exact oracles never step away."""
         return steeper(forward(local), backward(local))
 
 

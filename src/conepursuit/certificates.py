@@ -146,7 +146,9 @@ def local_bound(objective: Objective, local: Local, value: float) -> float | Non
     metric = None if hessian is None else objective.model(x, atoms, atoms)
     if metric is None or hessian is None or not np.isfinite(metric).all():
         return None
-    steepest, size = float(np.abs(local.scores / norms).max()), norm(local.gradient)
+    long = norms > 0  # a start may put weight on an atom that is zero
+    steepest = float((np.abs(local.scores[long]) / norms[long]).max(initial=0.0))
+    size = norm(local.gradient)
     slack = SLACK * steepest + NOISE * size
     for _ in range(ATTEMPTS):
         tilt = hessian(atoms.combine(lstsq(metric, slack * norms - local.scores)[0]))

@@ -196,22 +196,24 @@ class Local:
         return v
 
     @cached_property
-    def settled(self) -> tuple[Atoms, bool]:
-        """The atom z with its ties settled, and whether it descends by more than rounding.
+    def settled(self) -> tuple[Atoms, float]:
+        """The atom z with its ties settled, and its score, 0 where it descends by rounding only.
 
         Where active atoms score as low as the oracle's answer, up to rounding, the one of largest
-        weight takes its place.
+        weight takes its place; where they score lower, since the oracle is rough, with its score.
         """
         if not len(self.iterate.weights):
-            return self.answer, self.score < 0
+            return self.answer, min(self.score, 0.0)
         scores = self.scores
         best = int(scores.argmin())
         if scores[best] > self.score + self.noise[best]:
-            return self.answer, self.score < 0
+            return self.answer, min(self.score, 0.0)
         place = self._heaviest(scores <= scores[best] + self.noise[best], best)
         same = self.iterate.atoms.keys[place] == self.answer.keys[0]
         z = self.answer if same else self.iterate.atoms[[place]]
-        return z, bool(self.score < -self.noise[best])
+        beaten = scores[place] < self.score - self.noise[place]
+        score = float(scores[place]) if beaten else self.score
+        return z, score if score < -self.noise[best] else 0.0
 
     def _heaviest(self, near: Array, best: int) -> int:
         """Return the atom of largest weight among those near `best`, by their own rounding too."""
@@ -229,17 +231,18 @@ class Local:
         *,
         gain: float = 0.0,
         toward: Atoms | None = None,
+        score: float | None = None,
         away: int | None = None,
         loss: float = 1.0,
         shrink: float = 0.0,
     ) -> Direction:
         """Return d = gain * z - loss * atoms[away] - shrink * x with its slope, 0 for an ascent.
 
-        z is the oracle's answer, or an atom `toward` that ties with it.
+        z is the oracle's answer, or an atom `toward` with its `score`.
         """
         slope, added = 0.0, 0.0
         if gain:
-            slope, added = gain * self.score, gain
+            slope, added = gain * (self.score if score is None else score), gain
         if away is not None:
             slope, added = slope - loss * float(self.scores[away]), added - loss
         if shrink:

@@ -18,7 +18,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 def plot_convergence(
     results: Result | Sequence[Result] | Mapping[str, Result],
     *,
-    optimum: float | None = None,
+    optimum: float | Result | None = None,
     bounds: Mapping[str, Array | Callable[[Array], Array]] | None = None,
     ax: Any = None,
 ) -> Any:
@@ -28,9 +28,9 @@ def plot_convergence(
     ----------
     results : Result, sequence or mapping of Result
         The runs; the keys of a mapping name them in the legend.
-    optimum : float, optional
-        f*. Without it the gap of each run is drawn, which bounds the suboptimality where it is
-        proven.
+    optimum : float or Result, optional
+        f*, or the result whose value it is. Without it the gap of each run is drawn, which bounds
+        the suboptimality where it is proven.
     bounds : mapping of str to array or callable, optional
         Curves of theory, as arrays over the iterations 0, 1, ... or functions of them.
     ax : matplotlib axes, optional
@@ -48,6 +48,8 @@ def plot_convergence(
         ) from None
     if isinstance(results, Result):
         results = [results]
+    if isinstance(optimum, Result):
+        optimum = optimum.value
     if not isinstance(results, Mapping):
         results = {f"run {i}" if len(results) > 1 else "run": r for i, r in enumerate(results)}
     if ax is None:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm, LineAlgorithm
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms import ApproximateOracle
 from conepursuit.domains import Cone, Domain
 from conepursuit.objectives import Objective
-from conepursuit.results import Result
+from conepursuit.results import Result, Status
 from conepursuit.solve import minimize
 from conepursuit.steps import CurvatureStep, ExactStep, ShortStep
 from conepursuit.theory import rates
 from conepursuit.theory.constants import curvature_constant, strong_convexity_constant
+from conepursuit.theory.faces import TooLargeError
 from conepursuit.theory.sets import atoms_as_columns, diameter, radius
 from conepursuit.theory.widths import cone_width
 
 ROUNDING = 1e-14
 """Share of |f| that is rounding in a difference of two values."""
+
+KINDS = {
+    "NNMP": {"forward", "shrink"},
+    "AMP": {"forward", "away"},
+    "PWMP": {"forward", "away", "pairwise"},
+    "FCMP": {"refit", "forward", "away", "pairwise"},
+}
+"""The directions of the algorithms."""
 
 
 def good_steps(result: Result) -> Vector:
@@ -52,23 +62,51 @@ class Case:
             )
         if not isinstance(self.algorithm, NNMP | AMP | PWMP | FCMP):
             raise ValueError(
-                f"the theorems are about NNMP, AMP, PWMP and FCMP; got {self.algorithm!r}."
+                "the theorems are about NNMP(), AMP(), PWMP() and FCMP(); got "
+                f"{getattr(self.algorithm, '__name__', repr(self.algorithm))}."
             )
         self.algorithm.check(self.objective, self.domain)
         step = getattr(self.algorithm, "step", ShortStep())
         if not isinstance(step, ShortStep | ExactStep | CurvatureStep):
             raise ValueError(
-                "the theorems are about steps with a known constant: ShortStep, ExactStep or "
-                f"CurvatureStep; got {step!r}."
+                f"the theorems are about steps with a known constant; got {step!r}. Use "
+                "ShortStep(), ExactStep() or CurvatureStep(C)."
             )
         if self.domain.atoms.accuracy is None:
             raise ValueError(
                 f"the theorems need the accuracy of the oracle, and {self.domain.atoms!r} "
-                "promises none."
+                "promises none. Use a Dictionary, or say what it promises."
             )
         self._check_belongs(self.result)
+        self._check_run()
         if self.given_optimum is not None:
             self._check_belongs(self.given_optimum)
+        for name, given in (("width", self.given_width), ("convexity", self.given_convexity)):
+            if given is not None and not (is_number(given) and 0 <= given < inf):
+                raise ValueError(
+                    f"{name} is a number that is not negative; got {given!r}. A lower bound will "
+                    "do, such as cone_width_bounds(A).lower."
+                )
+
+    def _check_run(self) -> None:
+        """Raise ValueError if the run cannot be one that a theorem speaks of."""
+        trace, name = self.result.trace, type(self.algorithm).__name__
+        strange = set(trace["kind"][:-1]) - KINDS[name if name in KINDS else "FCMP"]
+        if strange:
+            raise ValueError(
+                f"the run has steps of the kind {sorted(strange)[0]!r}, which {name} does not "
+                "make. Give the algorithm that made the run."
+            )
+        if trace.start != "origin" and isinstance(self.algorithm, NNMP | FCMP):
+            raise ValueError(
+                f"the theorems about {name} suppose a start at the origin; got a run that starts "
+                f"elsewhere ({trace.start}). Run it without start=."
+            )
+        if self.result.status is Status.RISING:
+            raise ValueError(
+                "f rose in this run: L, or the C of its CurvatureStep, is too small, and no "
+                "theorem holds. For AMP and PWMP use curvature_constant(f, A, pairwise=True)."
+            )
 
     def _check_belongs(self, given: Result) -> None:
         """Raise ValueError if a result is not one of this problem."""
@@ -97,17 +135,30 @@ class Case:
             return self.given_optimum
         atoms = self.domain.atoms
         exact = atoms.atoms if isinstance(atoms, ApproximateOracle) else atoms
-        return minimize(self.objective, Cone(exact), FCMP(variant=1), tol=1e-15)
+        found = minimize(self.objective, Cone(exact), FCMP(variant=1), tol=1e-15)
+        if found.status is Status.UNBOUNDED:
+            raise ValueError("f has no minimiser over this cone, and the theorems suppose one.")
+        return found
 
     @cached_property
     def width(self) -> float:
-        return cone_width(self.atoms) if self.given_width is None else self.given_width
+        if self.given_width is not None:
+            return self.given_width
+        return self._enumerated(lambda: cone_width(self.atoms), "width")
 
     @cached_property
     def convexity(self) -> float:
         if self.given_convexity is not None:
             return self.given_convexity
-        return strong_convexity_constant(self.objective, self.atoms)
+        return self._enumerated(
+            lambda: strong_convexity_constant(self.objective, self.atoms), "convexity"
+        )
+
+    def _enumerated(self, compute: Callable[[], float], name: str) -> float:
+        try:
+            return compute()
+        except TooLargeError as error:
+            raise TooLargeError(f"{error.reason} (give {name}=, a lower bound, or 0)") from None
 
     @property
     def rounding(self) -> float:
@@ -154,11 +205,24 @@ class Case:
             if getattr(self.algorithm, "norm", None) == "euclidean":
                 return None  # not affine invariant (C6)
             if isinstance(self.algorithm.step, CurvatureStep):
-                return self.algorithm.step.curvature / self.algorithm.step.rho**2
+                return self._checked_curvature(self.algorithm.step, pairwise)
             exact = isinstance(self.algorithm.step, ExactStep)
         if not exact or self.objective.smoothness is None:
             return None
         return curvature_constant(self.objective, self.atoms, pairwise=pairwise)
+
+    def _checked_curvature(self, step: CurvatureStep, pairwise: bool) -> float:
+        """Return C / rho^2 of a step, if it bounds the curvature, as far as that is known."""
+        given = step.curvature / step.rho**2
+        if self.objective.quadratic:
+            least = curvature_constant(self.objective, self.atoms, pairwise=pairwise)
+            if given < least * (1 - 1e-9):
+                raise ValueError(
+                    f"C / rho^2 of the CurvatureStep must be at least {least:.6g} for "
+                    f"{type(self.algorithm).__name__}; got {given:.6g}. Use "
+                    f"curvature_constant(f, A{', pairwise=True' if pairwise else ''})."
+                )
+        return given
 
     def sublinear(self) -> Iterator[tuple[str, Vector]]:
         """Yield the bounds of order 1 / t."""
@@ -205,7 +269,10 @@ class Case:
             if self.away:
                 name, size = "Theorem 3, radius", radius(self.atoms)
                 yield name, rates.linear_rate(diameter=size, **common_norms)
-        if (C := self.curvature(pairwise=True)) is not None:
+        C = self.curvature(pairwise=True)
+        if C is None and self.by_norms and L is not None and self.objective.quadratic:
+            C = L * diameter(self.atoms) ** 2
+        if C is not None:
             mu = self.convexity
             if mu > 0:
                 yield (

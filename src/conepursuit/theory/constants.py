@@ -48,9 +48,10 @@ def curvature_constant(
     Notes
     -----
     C = sup 2 / gamma^2 D(x + gamma d, x), with D the distance of f from its tangent at x, over x
-    in rho conv(A), d in rho A, or rho (A - A), and gamma in [0, 1]. Taking v from -A as well, as
-    the paper writes, would double the diameter and is not needed (C5). Give C and rho to
-    `CurvatureStep`; only C / rho^2 matters, and for a quadratic it does not depend on rho (C4).
+    in rho conv(A), d in rho A, or rho (A - A), and gamma in [0, 1]. Taking s and v from A and -A,
+    as the paper writes, would put 2 radius(A) for the diameter and is not needed (C5). Give C and
+    rho to `CurvatureStep`; only C / rho^2 matters, and for a quadratic it does not depend on rho
+    (C4).
 
     Examples
     --------

@@ -15,8 +15,8 @@ from conepursuit.theory.sets import Points, as_points
 SAME, APART = 1e-11, 1e-8
 """Distances within the unit ball that are rounding, and those that are not."""
 
-BUDGET = 1e8
-"""The most facets that hulls may have, by their largest possible number; half a minute."""
+LARGEST, BUDGET = 1e6, 1e8
+"""The most facets of one hull and of all, by their largest possible number; half a minute."""
 
 MOST_FACES = 5000
 """The most faces of a set, and the most active sets on one of them."""
@@ -26,6 +26,7 @@ class TooLargeError(ValueError):
     """The set has too many atoms or dimensions to be enumerated."""
 
     def __init__(self, reason: str) -> None:
+        self.reason = reason
         super().__init__(
             f"this set is too large to be enumerated: {reason}. Up to 60 atoms in dimension 4, "
             "10 in dimension 6, say, can be done; cone_width_bounds(A) and "
@@ -33,19 +34,19 @@ class TooLargeError(ValueError):
         )
 
 
-def charge(n_points: int, dimension: int, n_hulls: int = 1, spent: float = 0.0) -> float:
-    """Return what was spent and the largest number of facets of hulls of so many points.
+def charge(n_points: int, dimension: int, spent: float = 0.0) -> float:
+    """Return what was spent and the largest number of facets of a hull of so many points.
 
     By McMullen's theorem a polytope has no more facets than a cyclic one. Raises TooLargeError
     where the sum exceeds the budget.
     """
     half = dimension // 2
     most = comb(max(n_points - half, 0), half) + comb(max(n_points - half - 1, 0), half)
-    spent += n_hulls * most
-    if spent > BUDGET:
+    spent += most
+    if most > LARGEST or spent > BUDGET:
         raise TooLargeError(
             f"hulls such as one of {n_points} points in dimension {dimension} may have more than "
-            f"{BUDGET:.0e} facets"
+            f"{LARGEST:.0e} facets, or {BUDGET:.0e} in all"
         )
     return spent
 

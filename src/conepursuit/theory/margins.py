@@ -93,8 +93,8 @@ def check_rates(
     Margins
         For the sublinear bounds, the bound over f(x_t) - f* at state t > 0. For the geometric
         decrease of Theorems 3 and 6, what the step from state t gained over what it had to gain,
-        beta (f(x_t) - f*); nan at bad steps, of which nothing is promised. Margins below 1 are
-        violations.
+        beta (f(x_t) - f*); nan at bad steps, of which nothing is promised. Margins below 1, by
+        more than rounding, are violations.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def check_rates(
     >>> f, cone = LeastSquares([1.0, 2.0]), Cone(Dictionary([[1.0, 0.0], [0.0, 1.0]]))
     >>> margins = check_rates(minimize(f, cone, PWMP()), f, cone, PWMP())
     >>> list(margins), margins["Theorem 3"].round(2)
-    (['Theorem 3, mu = 0', 'Theorem 3'], array([3.2, 4. , nan]))
+    (['Theorem 3, mu = 0', 'Theorem 3', 'Theorem 6'], array([3.2, 4. , nan]))
     """
     case = Case(result, objective, domain, algorithm, optimum, width, convexity)
     errors, good = case.errors, result.trace["good"]

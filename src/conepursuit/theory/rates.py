@@ -78,7 +78,7 @@ def good_steps_bound(
     """Return the part of Theorem 3 without strong convexity, for PWMP and AMP.
 
     ``2 (C / d + eps_0) / (d k + 2)``, C = L rho^2 diam(A)^2, with d = delta / 2, or delta / 4 for
-    AMP.
+    AMP: the constants of the paper, whose argument gives twice these d.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ def linear_rate(
     width : float
         The `cone_width` of the atoms.
     diameter : float
-        Their `diameter`; for AMP, whose directions are atoms, the `radius` serves as well and
-        gives a better rate.
+        Their `diameter`; for AMP, whose directions are atoms up to a sign, the `radius` serves as
+        well.
     accuracy : float
         delta of the oracle.
     away : bool

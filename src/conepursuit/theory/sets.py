@@ -161,9 +161,9 @@ def atomic_norm(A: Any, x: Any) -> AtomicNorm:
     Notes
     -----
     The linear programme min sum(w), A w = x, w >= 0, solved by HiGHS at any size. It is a norm
-    only where A is symmetric. A point outside the cone by no more than 2e-7 of its norm may count
-    as inside. Raises ArithmeticError where atoms are so nearly dependent that neither a gauge nor
-    a separation can be proved.
+    only where conv(A) is symmetric. A point outside the cone by no more than 2e-7 of its norm may
+    count as inside. Raises ArithmeticError where atoms are so nearly dependent that neither a
+    gauge nor a separation can be proved.
 
     Examples
     --------

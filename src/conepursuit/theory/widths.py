@@ -137,7 +137,7 @@ def pyramidal_width(A: Any) -> Width:
     -----
     It equals the facial distance of [3], the least distance between a proper face F and the hull
     of the atoms off F, computed as one problem of non-negative least squares per face: 25 ms for
-    12 atoms in dimension 4. Raises `TooLargeError` where the hull may have more than 1e8 facets;
+    12 atoms in dimension 4. Raises `TooLargeError` where the hull may have more than 1e6 facets;
     see `pyramidal_width_bounds`.
     """
     points = enumerable(A)
@@ -186,7 +186,7 @@ def minimal_directional_width(A: Any) -> Width:
     -----
     It is the distance of the origin from the boundary of conv(A u {0}), one convex hull: 0 unless
     the origin is in the relative interior. Raises `TooLargeError` where the hull may have more
-    than 1e8 facets.
+    than 1e6 facets.
     """
     points = enumerable(A)
     charge(len(points.rows), len(span(points.rows)))
@@ -227,8 +227,8 @@ def cone_width(A: Any, *, literal: bool = False) -> Width:
     a smaller K, so that r in the interior suffice: they are normals of facets of the hull of all
     s - v, and the width is the distance of such a facet from the origin. That is one convex hull
     for each K, F and minimal S: 20 to 200 ms for 12 atoms in dimension 4, more where many of them
-    are on the boundary of the cone. Raises `TooLargeError` where the hulls may have more than 1e8
-    facets in all; see `cone_width_bounds`.
+    are on the boundary of the cone. Raises `TooLargeError` where one hull may have more than 1e6
+    facets, or all of them 1e8; see `cone_width_bounds`.
 
     Examples
     --------
@@ -266,5 +266,5 @@ def _cases(
             walls = [n for facet, n in lattice.facets[face].items() if smaller <= facet]
             inward = np.reshape(walls, (len(walls), lattice.rows.shape[1]))
             for active in spanning[smaller]:
-                spent = charge(len(face) * len(active | origin), dimension, 1, spent)
+                spent = charge(len(face) * len(active | origin), dimension, spent)
                 yield face, active | origin, inward
