@@ -1,13 +1,17 @@
 # Two commands set everything up on a machine with python3 (venv and pip) and make:
 #   make demo    the paper's synthetic experiment: a table and a figure
 #   make test    all tests
+# make reproduce runs all experiments of the paper, in half an hour, and writes a report.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench bench-nnls bench-glm bench-nmf clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf clean
 
 demo: .venv/.cli
-	$(BIN)/python -m conepursuit.experiments.synthetic --out out
+	$(BIN)/conepursuit demo --out out
+
+reproduce: .venv/.cli
+	$(BIN)/conepursuit reproduce --out out/reproduction
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n 2

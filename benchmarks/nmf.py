@@ -29,7 +29,7 @@ from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.decomposition import NMF  # noqa: E402
 
 from conepursuit import GreedyNMF  # noqa: E402
-from conepursuit.experiments.nmf import load_faces, load_reuters  # noqa: E402
+from conepursuit.datasets import load_cbcl_faces, load_reuters  # noqa: E402
 from timing import show, timed  # noqa: E402
 
 DENSE = {"rank_growth": 0.5, "rank_sweeps": 2, "oracle_rounds": 0}
@@ -73,7 +73,7 @@ def problems(folder):
     """Yield name, data, rank, loss and settings."""
     digits, piano = load_digits().data, piano_spectrogram()
     if folder:
-        faces, reuters = load_faces(folder), load_reuters(folder)
+        faces, reuters = load_cbcl_faces(folder=folder).V, load_reuters(folder=folder).X
         yield "faces, K = 10", faces, 10, "frobenius", DENSE
         yield "faces, K = 50", faces, 50, "frobenius", DENSE
     yield "digits, K = 10", digits, 10, "frobenius", DENSE
@@ -139,7 +139,7 @@ def level_rows(folder, repeat):
 
 
 def path_rows(folder, repeat):
-    faces = load_faces(folder)
+    faces = load_cbcl_faces(folder=folder).V
     model = GreedyNMF(50, oracle_rounds=0)
     calls = {"one": lambda: theirs(50, "frobenius").fit(faces), "path": lambda: model.fit(faces)}
     times = timed(calls, repeat)

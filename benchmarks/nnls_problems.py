@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from conepursuit.experiments.synthetic import make_problem
+from conepursuit.datasets import make_synthetic
 
 
 class Case(NamedTuple):
@@ -201,7 +201,7 @@ def sparse_problem(rng):
 
 
 CASES = {
-    "50 x 100 paper": Case(make_problem, (1.2, 1.2)),
+    "50 x 100 paper": Case(make_synthetic, (1.2, 1.2)),
     "32 x 60 decays": Case(decays, (1.2, 1.2)),
     "60 x 40 Hilbert": Case(hilbert, (1.2, 1.2)),
     "500 x 200": Case(tall, (1.5, 1.5)),

@@ -35,7 +35,7 @@ from conepursuit import (
     iterates,
     minimize,
 )
-from conepursuit.experiments.synthetic import make_problem
+from conepursuit.datasets import make_synthetic
 from conepursuit.testing import check_objective
 from problems import random_problem
 
@@ -519,7 +519,7 @@ def test_c6_the_euclidean_norm_is_refused():
 def test_c7_one_diameter_for_every_direction_slows_pwmp_down():
     errors = {"short": [], "curvature": []}
     for seed in range(5):
-        D, y = make_problem(np.random.default_rng(seed))
+        D, y = make_synthetic(np.random.default_rng(seed))
         optimum = 0.5 * nnls(D, y)[1] ** 2
         for name, algorithm in (
             ("short", PWMP()),

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conepursuit import GreedyNMF, certify_nnls
-from conepursuit.experiments.nmf import load_faces, load_reuters
+from conepursuit.datasets import load_cbcl_faces, load_reuters
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
 needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.fixture(scope="module")
 def faces():
-    return load_faces(FOLDER)
+    return load_cbcl_faces().V
 
 
 @pytest.fixture(scope="module")
 def reuters():
-    return load_reuters(FOLDER)
+    return load_reuters().X
 
 
 def mixture(m=40, n=25, k=4, noise=0.05):

@@ -4,15 +4,13 @@ The objectives as printed are held against those measured where the data are the
 """
 
 import os
-from io import StringIO
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.special import kl_div
 
 from conepursuit import GreedyNMF
-from conepursuit.experiments import nmf
+from conepursuit.experiments import kl, nmf
 from conepursuit.experiments.nmf_baselines import cyclic_kl
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
@@ -21,13 +19,13 @@ needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names n
 
 @pytest.fixture(scope="module")
 def faces():
-    return nmf.load_faces(FOLDER)
+    return nmf.LOADERS["CBCL"]()
 
 
 @pytest.fixture(scope="module")
 def rows():
     """CBCL at rank 10, one seed."""
-    return {row.method: row for row in nmf.table(FOLDER, [("CBCL", 10)], seeds=[0])}
+    return {row.method: row for row in nmf.rows("CBCL", 10, seeds=[0])}
 
 
 def made(seed=0, rows=20, cols=30, k=4):
@@ -45,29 +43,9 @@ def test_the_published_numbers():
     assert set(nmf.REMARKS) == set(nmf.PAPER)
 
 
-@pytest.mark.parametrize(
-    ("load", "name"),
-    [
-        (nmf.load_faces, r"cbcl_faces\.npz"),
-        (nmf.load_reuters, r"reuters_train_counts\.npz"),
-        (nmf.load_head, r"mni152_t1_24slices\.npz"),
-    ],
-)
-def test_a_missing_file_is_named(tmp_path, load, name):
-    with pytest.raises(FileNotFoundError, match=name):
-        load(tmp_path)
-
-
-def test_nothing_is_unpickled(tmp_path):
-    (tmp_path / "cbcl").mkdir()
-    np.savez(tmp_path / "cbcl" / "cbcl_faces.npz", faces=np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
-        nmf.load_faces(tmp_path)
-
-
 @pytest.mark.parametrize("budget", ["sweeps", "seconds"])
 def test_paths_of_made_data(budget):
-    paths = nmf.divergence_by_rank(made(), [4, 1, 2], sweeps=8, budget=budget, seeds=[0, 1])
+    paths = kl.divergence_by_rank(made(), [4, 1, 2], sweeps=8, budget=budget, seeds=[0, 1])
     assert paths.ranks.tolist() == [1, 2, 4]
     assert set(paths.values) == set(paths.sweeps) == set(paths.seconds)
     for name, values in paths.values.items():
@@ -82,24 +60,11 @@ def test_paths_of_made_data(budget):
 
 def test_rank_one_is_known():
     X = made()
-    paths = nmf.divergence_by_rank(X, [1, 3], sweeps=60, seeds=[0])
+    paths = kl.divergence_by_rank(X, [1, 3], sweeps=60, seeds=[0])
     best = kl_div(X, np.outer(X.sum(axis=1), X.sum(axis=0)) / X.sum()).sum()
     for values in paths.values.values():
         assert values[0, 0] == pytest.approx(best, rel=1e-6)
         assert values[0, 1] < 0.9 * best
-
-
-@needs_data
-def test_data(faces):
-    assert faces.shape == (361, 2429)
-    assert np.vdot(faces, faces) == pytest.approx(42_823.17, abs=5e-3)
-    words = nmf.load_reuters(FOLDER)
-    assert sparse.issparse(words)
-    assert words.shape == (7769, 26_001)
-    assert np.vdot(words.data, words.data) / 2 == 921_003.5
-    head = nmf.load_head(FOLDER)
-    assert head.shape == (45_901, 24)
-    assert head.mean() == pytest.approx(1.0)
 
 
 @needs_data
@@ -131,22 +96,33 @@ def test_the_published_objectives_on_the_faces(rows):
 @needs_data
 def test_the_greedy_methods_win_at_high_ranks(faces):
     some = faces[:, ::5]  # for speed
-    paths = nmf.divergence_by_rank(some, [40], sweeps=12, seeds=[0])
+    paths = kl.divergence_by_rank(some, [40], sweeps=12, seeds=[0])
     for name in ("FCMP", "PWMP"):
         for baseline in ("multiplicative", "cyclic"):
             assert paths.values[name][0, 0] <= paths.values[baseline][0, 0]
 
 
-def test_tables():
-    from rich.console import Console
+def test_what_is_found_by_least_squares():
+    rows = [
+        {"data": "CBCL", "rank": 10, "method": method, "values": values, "seconds": 0.1, "paper": p}
+        for method, values, p in (
+            ("mult", [3.0, 5.0], 2424.1),
+            ("als", [6.0], 2730.0),
+            ("GCD", [3.5], 2237.2),
+            ("PWMP", [3.4], 2249.4),
+            ("FCMP", [3.3], 2236.4),
+        )
+    ]
+    found = nmf.present({"CBCL-10": rows})
+    assert found.comparisons[0].agrees
+    assert found.comparisons[0].ours == "0.9429"
+    assert found.tables[0].rows[0][:3] == ("mult", "4.0 ± 1.0", "2424.1")
 
-    console = Console(width=80, record=True, file=StringIO())
-    console.print(
-        nmf.squared_table([nmf.Row("CBCL", 10, "mult", np.array([3.0, 5.0]), 0.1, 2424.1)])
-    )
-    paths = nmf.divergence_by_rank(made(), [1, 2], sweeps=2, seeds=[0])
-    console.print(nmf.divergence_table(paths))
-    text = console.export_text()
-    for piece in ("4.0±1.0", "2424.1", "multiplicative", "sweeps"):
-        assert piece in text
-    assert "…" not in text
+
+def test_what_is_found_of_the_divergence():
+    paths = kl.divergence_by_rank(made(), [1, 2], sweeps=2, seeds=[0])
+    values = {name: runs.tolist() for name, runs in paths.values.items()}
+    kept = {**vars(paths), "ranks": paths.ranks.tolist(), "values": values}
+    found = kl.present({"equal-sweeps": kept, "equal-seconds": kept})
+    assert [row[0] for row in found.tables[0].rows] == ["1", "2", "sweeps", "CPU s"]
+    assert len(found.figures) == 2

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import nnls
 
 from conepursuit import AMP, FCMP, NNMP, PWMP, Cone, Dictionary, LeastSquares, minimize
+from conepursuit.datasets import iter_synthetic, make_synthetic
 from conepursuit.experiments import synthetic
 
 
@@ -14,7 +15,7 @@ def errors():
     rng = np.random.default_rng(0)
     out = {"NNMP": [], "AMP": [], "PWMP": [], "FCMP0": [], "FCMP1": []}
     for _ in range(20):
-        D, y = synthetic.make_problem(rng)
+        D, y = make_synthetic(rng)
         w, residual = nnls(D, y)
         gradient = D.T @ (D @ w - y)
         assert gradient.min() >= -1e-10 * np.linalg.norm(y)
@@ -58,7 +59,7 @@ def test_values_fall_and_stay_above_the_optimum(errors):
 def test_the_demo_prints_a_table_and_writes_a_figure(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     whole = synthetic.run
-    monkeypatch.setattr(synthetic, "run", lambda: whole(n_realisations=2))
+    monkeypatch.setattr(synthetic, "run", lambda _: whole(iter_synthetic(2, 0)))
     synthetic.main(["--out", str(tmp_path)])
     printed = capsys.readouterr().out
     for name in ("FCMP variant 1", "PWMP affine inv.", "Frank-Wolfe", "t = 50"):

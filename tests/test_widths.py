@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from conepursuit import Dictionary, NonnegativeSphere, Symmetric, UnitVectors
+from conepursuit.datasets import make_theta_set
 from conepursuit.experiments.theory import random_atoms
-from conepursuit.experiments.tightness import theta_set
 from conepursuit.theory import (
     TooLargeError,
     cone_width,
@@ -53,7 +53,7 @@ def surrounding(n, seed=0):
 
 @pytest.mark.parametrize("theta", [1e-6, 1e-3, *np.linspace(0.05, 1.55, 16), np.pi / 2 - 1e-9])
 def test_theta_set(theta):
-    A, half = theta_set(theta), np.sin(theta / 2)
+    A, half = make_theta_set(theta), np.sin(theta / 2)
     for width in (cone_width, minimal_directional_width, pyramidal_width):
         assert width(A) == pytest.approx(half, rel=0, abs=1e-10)
     assert cone_width(A, literal=True) == pytest.approx(half, rel=0, abs=1e-10)

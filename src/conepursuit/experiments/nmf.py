@@ -1,35 +1,34 @@
-"""Non-negative factorisation: the paper's table for least squares, its figure for the divergence.
+"""Non-negative factorisation by least squares, a table of the paper.
 
-Both compare the greedy methods, which pass through all ranks in one fit from no random start, with
-the baselines of `nmf_baselines`, which start at random for each rank. Objectives are
-1/2 ||X - W H||^2 and sum_ij x_ij log(x_ij / (W H)_ij) - x_ij + (W H)_ij. The knee KNIX is not to be
-had; a head of 24 slices stands in (errata D4).
+The greedy methods pass through all ranks in one fit from no random start; the baselines of
+`nmf_baselines` start at random for each rank. The objective is 1/2 ||X - W H||^2. The knee KNIX is
+not to be had; a head of 24 slices stands in (errata D4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from time import process_time
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Vector
+from conepursuit.datasets import load_cbcl_faces, load_mni152, load_reuters
 from conepursuit.estimators.factorization import GreedyNMF
 from conepursuit.experiments import nmf_baselines as peers
+from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
 from conepursuit.experiments.garrote import single_threaded
 from conepursuit.experiments.nmf_baselines import Data, Factors
-from conepursuit.factors.greedy import TRIAL, TRIALS
+from conepursuit.plotting import COLOURS
 
 Baseline: TypeAlias = Callable[..., Factors]
 
-SWEEPS, KL_SWEEPS, KL_RANKS, SEEDS = 100, 30, range(1, 51), (0, 1, 2)
+SWEEPS, SEEDS = 100, (0, 1, 2)
 
 PAPER: dict[tuple[str, int], dict[str, float]] = {
     ("Reuters", 10): {"GCD": 597_990, "PWMP": 595_910, "FCMP": 597_620},
@@ -52,33 +51,11 @@ REMARKS = {
 """Why ours and the published objectives differ."""
 
 
-def load_faces(folder: str | Path) -> Array:
-    """Return the 361 x 2,429 pixels of the CBCL faces, standardised and clipped to [0, 1]."""
-    pixels = _stored(folder, "cbcl", "cbcl_faces.npz")["faces"]
-    p = pixels.reshape(len(pixels), -1).T.astype(np.float64)
-    return np.asarray(np.clip(((p - p.mean()) / p.std() + 0.25) * 0.25, 0.0, 1.0))
-
-
-def load_reuters(folder: str | Path) -> Any:
-    """Return how often each of 26,001 words occurs in each of 7,769 articles, a csr_array."""
-    stored = _stored(folder, "reuters", "reuters_train_counts.npz")
-    data, indices = stored["data"].astype(np.float64), stored["indices"].astype(np.int32)
-    return sparse.csr_array((data, indices, stored["indptr"]), shape=tuple(stored["shape"]))
-
-
-def load_head(folder: str | Path) -> Array:
-    """Return the 45,901 x 24 pixels of the slices of a head, divided by their mean."""
-    volume = _stored(folder, "mni152_t1", "mni152_t1_24slices.npz")["volume"].astype(np.float64)
-    return np.asarray(volume.reshape(len(volume), -1).T / volume.mean())
-
-
-def _stored(folder: str | Path, *names: str) -> Mapping[str, Array]:
-    """Return the arrays of a file, none of them pickled."""
-    with np.load(Path(folder).joinpath(*names), allow_pickle=False) as file:
-        return dict(file)
-
-
-LOADERS = {"CBCL": load_faces, "Reuters": load_reuters, "head": load_head}
+LOADERS: dict[str, Callable[[], Data]] = {
+    "CBCL": lambda: load_cbcl_faces().V,
+    "Reuters": lambda: load_reuters().X,
+    "head": lambda: load_mni152().V,
+}
 BASELINES: dict[str, Baseline] = {
     "mult": peers.multiplicative,
     "als": peers.alternating_least_squares,
@@ -118,65 +95,57 @@ class Row:
     paper: float | None
 
 
-def table(
-    folder: str | Path,
-    problems: Iterable[tuple[str, int]] = tuple(PAPER),
-    *,
-    sweeps: int = SWEEPS,
-    seeds: Sequence[int] = SEEDS,
-) -> list[Row]:
+def rows(data: str, rank: int, *, sweeps: int = SWEEPS, seeds: Sequence[int] = SEEDS) -> list[Row]:
     """Factorise by least squares with all methods.
 
     Parameters
     ----------
-    folder : path
-        The folder of the data.
-    problems : iterable of (str, int)
-        Keys of `LOADERS`, and ranks.
+    data : str
+        A key of `LOADERS`.
+    rank : int
+        The rank.
     sweeps : int
         Sweeps over both factors of the baselines; the most of the greedy methods at the last rank,
         to which come those of `GreedyNMF` at the ranks below.
     seeds : sequence of int
         Of the baselines' starts.
     """
-    rows = []
-    for data, rank in problems:
-        X = LOADERS[data](folder)
-        for method in (*BASELINES, *GREEDY):
-            _squared(X, 1, method, 1, 0)  # compiles
-            starts = seeds if method in BASELINES else seeds[:1]
-            runs = [_squared(X, rank, method, sweeps, seed) for seed in starts]
-            values, seconds = np.array(runs).T
-            paper = PAPER.get((data, rank), {}).get(method)
-            rows.append(Row(data, rank, method, values, float(seconds.mean()), paper))
-    return rows
+    X, out = LOADERS[data](), []
+    for method in (*BASELINES, *GREEDY):
+        _squared(X, 1, method, 1, 0)  # compiles
+        starts = seeds if method in BASELINES else seeds[:1]
+        runs = [_squared(X, rank, method, sweeps, seed) for seed in starts]
+        values, seconds = np.array(runs).T
+        paper = PAPER.get((data, rank), {}).get(method)
+        out.append(Row(data, rank, method, values, float(seconds.mean()), paper))
+    return out
 
 
 def _squared(X: Data, rank: int, method: str, sweeps: int, seed: int) -> tuple[float, float]:
     """Return the objective that a method reaches by least squares, and its CPU time."""
     if method in BASELINES:
-        return _baseline(BASELINES[method], peers.squared_error, X, rank, sweeps, seed)
-    path, seconds = _timed(_greedy, X, rank, max_iter=sweeps, oracle_rounds=0, **GREEDY[method])
+        return run_baseline(BASELINES[method], peers.squared_error, X, rank, sweeps, seed)
+    path, seconds = timed(greedy_path, X, rank, max_iter=sweeps, oracle_rounds=0, **GREEDY[method])
     return float(path[-1]), seconds
 
 
-def _baseline(
+def run_baseline(
     fit: Baseline, objective: Callable[..., float], X: Data, rank: int, sweeps: int, seed: int
 ) -> tuple[float, float]:
     """Return the objective in the end, and the CPU time without its value after each sweep."""
-    (W, H, values), together = _timed(fit, X, rank, max_iter=sweeps, random_state=seed)
-    evaluation = min(_timed(objective, X, W, H)[1] for _ in range(5))
+    (W, H, values), together = timed(fit, X, rank, max_iter=sweeps, random_state=seed)
+    evaluation = min(timed(objective, X, W, H)[1] for _ in range(5))
     return float(values[-1]), max(together - sweeps * evaluation, 0.0)
 
 
-def _greedy(X: Data, rank: int, **options: Any) -> Vector:
+def greedy_path(X: Data, rank: int, **options: Any) -> Vector:
     """Return the objective of a greedy fit at all ranks up to this one."""
     with catch_warnings():
         simplefilter("ignore", ConvergenceWarning)  # the number of sweeps is the experiment
         return np.asarray(GreedyNMF(rank, **options).fit(X).rank_path_)
 
 
-def _timed(run: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
+def timed(run: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
     """Return an answer and its CPU time, on one thread."""
     with single_threaded():
         began = process_time()
@@ -184,120 +153,94 @@ def _timed(run: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[An
         return answer, process_time() - began
 
 
-@dataclass(frozen=True)
-class RankPaths:
-    """The divergence against the rank.
-
-    Attributes
-    ----------
-    ranks : array of int
-        The ranks.
-    values : dict of arrays of shape (n_runs, n_ranks)
-        The divergence for each method, seed and rank.
-    sweeps : dict of int
-        The most sweeps that a method made at each rank.
-    seconds : dict of float
-        CPU time for all ranks from 1 to the last one; of a baseline, of one seed and as estimated.
-    """
-
-    ranks: Array
-    values: dict[str, Array]
-    sweeps: dict[str, int]
-    seconds: dict[str, float]
+QUICK = (("CBCL", 10),)
+"""What is run on a small budget."""
 
 
-KL_BASELINES: dict[str, Baseline] = {
-    "multiplicative": partial(peers.multiplicative, loss="kullback-leibler"),
-    "cyclic": peers.cyclic_kl,
-}
+def parts(quick: bool) -> dict[str, Part]:
+    """Return a part for each data set and rank."""
+    budget: dict[str, Any] = {"sweeps": 15, "seeds": (0,)} if quick else {}
+    return {
+        f"{data}-{rank}": partial(_as_json, data, rank, **budget)
+        for data, rank in (QUICK if quick else PAPER)
+    }
 
 
-def divergence_by_rank(
-    X: Array,
-    ranks: Sequence[int] = KL_RANKS,
-    *,
-    sweeps: int = KL_SWEEPS,
-    budget: Literal["sweeps", "seconds"] = "sweeps",
-    seeds: Sequence[int] = SEEDS,
-) -> RankPaths:
-    """Minimise the divergence at all ranks, with a budget that is the same for all methods.
-
-    A greedy method is fitted once, to the last rank, and passes all others on its way. A baseline
-    is fitted anew at each rank. In a sweep each entry of both factors is updated once: by the
-    greedy methods and "multiplicative" with a multiplicative step, the former extrapolated, by
-    "cyclic" with a Newton step, which costs more.
-
-    Parameters
-    ----------
-    X : array
-        The data.
-    ranks : sequence of int
-        Where to compare.
-    sweeps : int
-        The most sweeps of the greedy methods at each rank, after those in which they compare ways
-        to it, which count too; a rank that gains little has fewer. In the paper there are 240
-        (errata D5).
-    budget : {"sweeps", "seconds"}
-        What the methods have in common. "sweeps": all of them at each rank. Behind a greedy method
-        lie its sweeps at the ranks below too, behind a baseline a random start. "seconds": the CPU
-        time for all ranks from 1 to the last one. A baseline has the time of the slower greedy fit,
-        from which follows its number of sweeps, the same at each rank. Evaluations of the
-        divergence are not charged to it. Who wants one rank alone could give it all that time.
-    seeds : sequence of int
-        Of the baselines' starts.
-    """
-    compared, last = np.array(sorted(ranks)), max(ranks)
-    values: dict[str, Array] = {}
-    spent: dict[str, float] = {}
-    for name in ("FCMP", "PWMP"):
-        _kl_path(X, 2, name.lower(), 1)  # compiles
-        path, spent[name] = _timed(_kl_path, X, last, name.lower(), sweeps)
-        values[name] = path[None, compared - 1]
-    equal = sweeps + TRIALS * TRIAL
-    allowed, seconds = dict.fromkeys(values, equal), max(spent.values())
-    for name, baseline in KL_BASELINES.items():
-        trials = [_baseline(baseline, peers.divergence, X, k, 5, 0)[1] / 5 for k in (1, 1, last)]
-        cost = last * (trials[1] + trials[2]) / 2  # linear in the rank; the first trial compiles
-        allowed[name] = equal if budget == "sweeps" else max(int(seconds / max(cost, 1e-9)), 1)
-        spent[name] = allowed[name] * cost
-        run = partial(_baseline, baseline, peers.divergence, X)
-        values[name] = np.array([[run(k, allowed[name], s)[0] for k in compared] for s in seeds])
-    return RankPaths(compared, values, allowed, spent)
+def _as_json(data: str, rank: int, **budget: Any) -> list[dict[str, Any]]:
+    return [{**vars(row), "values": row.values.tolist()} for row in rows(data, rank, **budget)]
 
 
-def _kl_path(X: Array, rank: int, algorithm: str, sweeps: int) -> Vector:
-    """Return the divergence of a greedy fit at all ranks up to this one."""
-    most = {"rank_sweeps": sweeps, "max_iter": sweeps, "oracle_rounds": 0}
-    return _greedy(X, rank, loss="kullback-leibler", algorithm=algorithm, **most)
+def present(results: Mapping[str, Any]) -> Findings:
+    """Return the objectives beside the table of the paper."""
+    every = [
+        Row(**{**kept, "values": np.array(kept["values"])})
+        for part in results.values()
+        for kept in part
+    ]
+    problems = dict.fromkeys((row.data, row.rank) for row in every)
+    comparisons = [
+        _comparison([row for row in every if (row.data, row.rank) == problem], *problem)
+        for problem in problems
+        if problem[0] != "head"
+    ]
+    tables = [
+        _table([row for row in every if (row.data, row.rank) == problem], *problem)
+        for problem in problems
+    ]
+    return Findings(comparisons, tables, {"Objective over the best one": partial(plot, every)})
 
 
-def squared_table(rows: Sequence[Row]) -> Any:
-    """Return a rich table of the objectives of least squares beside the published ones."""
-    out = _empty_table("1/2 ‖X − WH‖²", "data", "K", "method", "objective", "paper", "CPU s")
-    out.caption = "mean ± half of the range over the seeds"
-    for row in rows:
-        spread = f"±{np.ptp(row.values) / 2:.1f}" if len(row.values) > 1 else ""
+def _comparison(found: Sequence[Row], data: str, rank: int) -> Comparison:
+    """Return whether greedy pursuit is at least as good as the best baseline, as it was."""
+    ours = {row.method: float(row.values.mean()) for row in found}
+    paper = PAPER[data, rank]
+    best = min(value for method, value in ours.items() if method in BASELINES)
+    greedy = min(ours["PWMP"], ours["FCMP"])
+    printed = min(value for method, value in paper.items() if method in BASELINES)
+    return Comparison(
+        f"{data}, K = {rank}: the better of PWMP and FCMP over the best baseline",
+        f"{min(paper['PWMP'], paper['FCMP']) / printed:.4f}",
+        f"{greedy / best:.4f}",
+        greedy <= best * 1.005,
+        REMARKS[data, rank],
+    )
+
+
+def _table(found: Sequence[Row], data: str, rank: int) -> Table:
+    cells = []
+    for row in found:
+        spread = f" ± {np.ptp(row.values) / 2:.1f}" if len(row.values) > 1 else ""
         printed = "" if row.paper is None else f"{row.paper:.1f}"
-        objective, seconds = f"{row.values.mean():.1f}{spread}", f"{row.seconds:.2f}"
-        out.add_row(row.data, str(row.rank), row.method, objective, printed, seconds)
-    return out
+        cells.append(
+            (row.method, f"{row.values.mean():.1f}{spread}", printed, f"{row.seconds:.2f}")
+        )
+    note = REMARKS[data, rank] + " Mean ± half of the range over the starts."
+    columns = ("method", "1/2 ‖X − WH‖²", "paper", "CPU s")
+    return Table(f"{data}, rank {rank}", columns, cells, note)
 
 
-def divergence_table(paths: RankPaths) -> Any:
-    """Return a rich table of the mean divergence for each rank and method."""
-    out = _empty_table("The divergence, mean over the seeds", "rank", *paths.values)
-    means = [runs.mean(axis=0) for runs in paths.values.values()]
-    for rank, *objectives in zip(paths.ranks, *means, strict=True):
-        out.add_row(str(rank), *(f"{objective:.1f}" for objective in objectives))
-    out.add_row("sweeps", *(str(paths.sweeps[name]) for name in paths.values))
-    out.add_row("CPU s", *(f"{paths.seconds[name]:.1f}" for name in paths.values))
-    return out
+def plot(found: Sequence[Row], ax: Any) -> None:
+    """Draw each objective over the best one of its problem."""
+    problems = list(dict.fromkeys((row.data, row.rank) for row in found))
+    methods = list(dict.fromkeys(row.method for row in found))
+    for i, method in enumerate(methods):
+        ratios = []
+        for problem in problems:
+            same = [row for row in found if (row.data, row.rank) == problem]
+            best = min(float(row.values.mean()) for row in same)
+            ratios += [row.values.mean() / best for row in same if row.method == method]
+        places = np.arange(len(problems)) + 0.11 * (i - len(methods) / 2)
+        ax.plot(places, ratios, "os^DvP*"[i % 7], color=COLOURS[i % len(COLOURS)], label=method)
+    ax.set(yscale="log", ylabel="objective over the best one")
+    ax.set_xticks(range(len(problems)), [f"{data}, K = {rank}" for data, rank in problems])
+    ax.grid(True, axis="y", color="0.9")
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _empty_table(title: str, *headings: str) -> Any:
-    from rich.table import Table
-
-    out = Table(title=title)
-    for heading in headings:
-        out.add_column(heading, justify="right", no_wrap=True)
-    return out
+EXPERIMENT = Experiment(
+    "nmf",
+    "Non-negative matrix factorisation by least squares",
+    "the table of objective values for least-squares NMF",
+    parts,
+    present,
+)

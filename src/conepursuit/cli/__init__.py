@@ -1,0 +1,58 @@
+"""The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+DONE, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+"""The exit codes."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; errors are one line on stderr.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; by default what the shell passed on.
+    """
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return complain("interrupted.", INTERRUPTED)
+    except ModuleNotFoundError as error:
+        text = f'{error.name} is not installed. Use pip install "conepursuit[cli]".'
+        return complain(text, BAD_INPUT)
+    except MemoryError as error:
+        return complain(f"there is not enough memory. {error}", BAD_INPUT)
+    except (ValueError, OSError) as error:
+        return complain(described(error), BAD_INPUT)
+    except Exception as error:
+        # A wrong option: typer brings its own copy of click's exceptions, or click's, by version.
+        if not hasattr(error, "format_message"):
+            raise
+        text = error.format_message()  # none where there was no command, and the help was printed
+        return complain(text, BAD_INPUT) if text else BAD_INPUT
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from conepursuit.cli.app import app
+
+    code = app(args=arguments, prog_name="conepursuit", standalone_mode=False)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return int(code or DONE)
+
+
+def described(error: ValueError | OSError) -> str:
+    """Return what was wrong, with the name of the file where there is one."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}."
+    return str(error)
+
+
+def complain(text: str, code: int) -> int:
+    """Print one line on stderr and return the exit code."""
+    print("conepursuit:", " ".join(text.split()), file=sys.stderr)
+    return code

@@ -1,0 +1,198 @@
+"""The commands. What computes is imported inside them, so that the help comes at once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from conepursuit.cli import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, complain
+
+
+class Commands(TyperGroup):
+    """The commands; an interrupt is an exit code, whatever the version of typer makes of one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Loss(StrEnum):
+    """What `solve` minimises."""
+
+    SQUARED = "squared"
+    HUBER = "huber"
+    POISSON = "poisson"
+    KULLBACK_LEIBLER = "kullback-leibler"
+    LOGISTIC = "logistic"
+
+
+class FactorLoss(StrEnum):
+    """What `factorize` minimises."""
+
+    FROBENIUS = "frobenius"
+    KULLBACK_LEIBLER = "kullback-leibler"
+
+
+class Format(StrEnum):
+    """How factors are written."""
+
+    NPY = "npy"
+    CSV = "csv"
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and exit."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"conepursuit {version('conepursuit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def conepursuit(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
+    """Non-negative fits and factorisations, with a proof of how close to the best they are.
+
+    Each command has its own help: conepursuit solve --help.
+
+    Exit codes: 0, 1 where something has not converged or an audit fails, 2 for bad input.
+    """
+
+
+@app.command(epilog="Example: conepursuit solve A.csv b.csv --max-atoms 5 --out x.json")
+def solve(
+    atoms: Annotated[str, typer.Argument(metavar="A", help="The matrix, an atom for each column.")],
+    targets: Annotated[
+        str, typer.Argument(metavar="B", help="The target, or one for each column.")
+    ],
+    loss: Annotated[
+        Loss, typer.Option(metavar="LOSS", help=f"{', '.join(Loss)}; huber is linear beyond 1.")
+    ] = Loss.SQUARED,
+    penalty: Annotated[
+        float, typer.Option(min=0.0, metavar="LAMBDA", help="Penalty on the sum of the weights.")
+    ] = 0.0,
+    max_atoms: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="The most weights that are positive.")
+    ] = None,
+    certify: Annotated[
+        str | None, typer.Option(metavar="X", help="Audit these weights instead of a fit.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the weights as .csv, or all that is known as .json."
+        ),
+    ] = None,
+) -> int:
+    """Fit b by a non-negative combination of the columns of A.
+
+    Files are .npy, .npz (file.npz:name for one of several arrays), .mtx
+    (Matrix Market), or .csv and .tsv, with or without names.
+    """
+    if certify is None:
+        from conepursuit.cli import solving
+
+        return solving.solve(
+            atoms, targets, loss=loss.value, penalty=penalty, max_atoms=max_atoms, out=out
+        )
+    if loss != Loss.SQUARED or penalty or max_atoms is not None or out is not None:
+        raise ValueError(
+            "--certify audits a fit by least squares, and goes with none of --loss, --penalty, "
+            "--max-atoms and --out. In Python, conepursuit.certify audits fits of any loss."
+        )
+    from conepursuit.cli import auditing
+
+    return auditing.audit(atoms, targets, certify)
+
+
+@app.command(
+    epilog="Example: conepursuit factorize X.csv --components 10 --loss kullback-leibler --out fit"
+)
+def factorize(
+    matrix: Annotated[
+        str, typer.Argument(metavar="X", help="The matrix; NaN or empty is missing.")
+    ],
+    components: Annotated[
+        str, typer.Option(metavar="K", help="The rank, or auto to let held-out entries choose.")
+    ] = "auto",
+    loss: Annotated[
+        FactorLoss, typer.Option(metavar="LOSS", help=f"{', '.join(FactorLoss)}.")
+    ] = FactorLoss.FROBENIUS,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write W, H, the path of ranks and a summary there."),
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="How W and H are written.")
+    ] = Format.NPY,
+) -> int:
+    """Find X ~ W H with W, H >= 0, one component after the other.
+
+    Files are as for conepursuit solve.
+    """
+    from conepursuit.cli import factoring
+
+    return factoring.factorize(
+        matrix, components=components, loss=loss.value, out=out, format_=format_.value
+    )
+
+
+@app.command(epilog="Example: conepursuit demo --out out")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
+) -> int:
+    """Run the synthetic experiment of the paper: a table and a figure, in seconds."""
+    from conepursuit.experiments.synthetic import main
+
+    main(["--out", str(out)])
+    return DONE
+
+
+@app.command(epilog="Example: conepursuit reproduce synthetic nmf --quick")
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Which; all by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("out"),
+    quick: Annotated[bool, typer.Option("--quick", help="On a small budget.")] = False,
+) -> int:
+    """Run the experiments of the paper again and set them beside what was published."""
+    from rich.console import Console
+
+    from conepursuit.experiments import runner
+
+    unknown = [name for name in names or () if name not in runner.NAMES]
+    if unknown:
+        known = ", ".join(runner.NAMES)
+        return complain(f"there is no experiment {unknown[0]!r}. Use {known}.", BAD_INPUT)
+    complete = runner.reproduce(list(names or ()), out, quick, Console())
+    return DONE if complete else complain("not all experiments could be run.", NOT_CONVERGED)
+
+
+@app.command(epilog="Example: conepursuit datasets")
+def datasets() -> int:
+    """List the data sets that experiments use, and where they are."""
+    from conepursuit.cli.catalogue import show_datasets
+
+    show_datasets()
+    return DONE

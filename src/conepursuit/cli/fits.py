@@ -1,0 +1,257 @@
+"""The fits behind ``conepursuit solve``, and what is written of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array
+from conepursuit.cli.reading import Data, read_matrix, read_targets
+from conepursuit.cli.writing import write_csv, write_json
+from conepursuit.nnfit import nnfit
+from conepursuit.nnls import nnls
+from conepursuit.objectives import (
+    EntrywiseLoss,
+    Huber,
+    KullbackLeibler,
+    LeastSquares,
+    Logistic,
+    Poisson,
+)
+from conepursuit.results import Status
+
+LOSSES: dict[str, type[EntrywiseLoss]] = {
+    "squared": LeastSquares,
+    "huber": Huber,
+    "poisson": Poisson,
+    "kullback-leibler": KullbackLeibler,
+    "logistic": Logistic,
+}
+
+PARTS = 50
+"""Into so many parts many targets are divided, between which a progress bar moves."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A dictionary, the targets, and what is minimised.
+
+    Attributes
+    ----------
+    A, b : Data
+        The files.
+    loss : str
+        One of `LOSSES`.
+    penalty : float
+        On the sum of the weights.
+    max_atoms : int, optional
+        The most weights that may be positive.
+    """
+
+    A: Data
+    b: Data
+    loss: str = "squared"
+    penalty: float = 0.0
+    max_atoms: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is least squares without a penalty."""
+        return self.loss == "squared" and not self.penalty
+
+    @property
+    def measure(self) -> str:
+        """What is reported of a fit."""
+        return "residual" if self.plain else "value"
+
+    @property
+    def many(self) -> bool:
+        """Whether there are several targets."""
+        return len(self.b.values.shape) == 2
+
+
+def read_problem(A: str, b: str, **options: Any) -> Problem:
+    """Return the problem in two files whose rows belong together."""
+    atoms, targets = read_matrix(A), read_targets(b)
+    m = atoms.values.shape[0]
+    if targets.values.shape[0] != m:
+        raise ValueError(
+            f"{b} must have a row for each of the {m} rows of {A}; got {targets.size} for "
+            f"{atoms.size}."
+        )
+    if atoms.rows and targets.rows and atoms.rows != targets.rows:
+        pairs = enumerate(zip(atoms.rows, targets.rows, strict=True))
+        i, (ours, theirs) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        raise ValueError(
+            f"the rows of {A} and {b} must have the same names in the same order; row {i} is "
+            f"{ours!r} in one and {theirs!r} in the other."
+        )
+    return Problem(atoms, targets, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The fits of all targets.
+
+    Attributes
+    ----------
+    x : array of shape (n, n_targets)
+        Their weights.
+    measure : array of shape (n_targets,)
+        The norms of the residuals, or the values of the objective.
+    gap, proven, status, n_iter : arrays of shape (n_targets,)
+        As in `FitResult`.
+    """
+
+    x: Array
+    measure: Array
+    gap: Array
+    proven: Array
+    status: Array
+    n_iter: Array
+
+    @property
+    def failures(self) -> list[int]:
+        """The targets whose fits have not converged; to stop at `max_atoms` was asked for."""
+        fine = [status.success or status is Status.MAX_ATOMS for status in self.status]
+        return [i for i, good in enumerate(fine) if not good]
+
+
+def fit_all(problem: Problem, advance: Callable[[int], None]) -> Fit:
+    """Fit every target; `advance` is told how many more are done."""
+    b = problem.b.values
+    LOSSES[problem.loss](b)  # says what is wrong with any of the targets before the first is fitted
+    if not problem.many:
+        return _fit(problem, b)
+    step = -(-b.shape[1] // PARTS)
+    fits = []
+    for start in range(0, b.shape[1], step):
+        part = b[:, start : start + step]
+        fits.append(_fit(problem, part))
+        advance(part.shape[1])
+    names = Fit.__dataclass_fields__
+    return Fit(*(np.concatenate([getattr(fit, name) for fit in fits], -1) for name in names))
+
+
+def _fit(problem: Problem, b: Array) -> Fit:
+    """Fit a target or several by the fastest function that can."""
+    A, penalty = problem.A.values, problem.penalty
+    found: Any
+    if problem.plain:
+        found = nnls(A, b, max_atoms=problem.max_atoms)
+        measure = found.rnorm
+    elif problem.max_atoms is None:
+        found = nnfit(LOSSES[problem.loss](b), A, penalty=penalty)
+        measure = found.value
+    else:
+        return _fit_greedily(problem, b)
+    return Fit(
+        found.x.reshape(A.shape[1], -1),
+        *map(np.atleast_1d, (measure, found.gap, found.proven, found.status, found.n_iter)),
+    )
+
+
+def _fit_greedily(problem: Problem, b: Array) -> Fit:
+    """Fit with a limit on atoms and a loss or a penalty, as the estimators do."""
+    from conepursuit.estimators.linear import Settings, fit_linear
+
+    m = len(b)  # the estimators minimise means
+    settings = Settings(alpha=problem.penalty / m, max_atoms=problem.max_atoms, tol=1e-8)
+    fits = fit_linear(problem.A.values, LOSSES[problem.loss](b), settings)
+    if any(fit.status is Status.INTERRUPTED for fit in fits):
+        raise KeyboardInterrupt
+    status = np.empty(len(fits), dtype=object)
+    status[:] = [fit.status for fit in fits]
+    return Fit(
+        np.stack([fit.coef for fit in fits], axis=1),
+        np.array([m * fit.path.values[-1] for fit in fits]),
+        np.array([m * fit.gap for fit in fits]),
+        np.array([fit.proven for fit in fits]),
+        status,
+        np.array([fit.n_iter for fit in fits]),
+    )
+
+
+def write_fit(path: Path, problem: Problem, fit: Fit) -> None:
+    """Write weights as CSV, with a row for each atom; or all that is known as JSON."""
+    names, targets = problem.A.columns, target_names(problem)
+    if path.suffix.lower() == ".csv":
+        atoms: Sequence[Any] = range(len(fit.x)) if names is None else names
+        rows = ([atom, *row.tolist()] for atom, row in zip(atoms, fit.x, strict=True))
+        write_csv(path, ["atom", *(targets if problem.many else ["weight"])], rows)
+        return
+    write_json(
+        path,
+        {
+            "A": problem.A.file,
+            "b": problem.b.file,
+            "shape": list(problem.A.values.shape),
+            "loss": problem.loss,
+            "penalty": problem.penalty,
+            "max_atoms": problem.max_atoms,
+            "atoms": names,
+            "targets": [
+                _as_json(problem, fit, i) | {"name": name} for i, name in enumerate(targets)
+            ],
+        },
+    )
+
+
+def _as_json(problem: Problem, fit: Fit, i: int) -> dict[str, Any]:
+    """Return what is known of one target."""
+    support = np.flatnonzero(fit.x[:, i])
+    return {
+        "support": support.tolist(),
+        "weights": fit.x[support, i].tolist(),
+        problem.measure: float(fit.measure[i]),
+        "gap": float(fit.gap[i]),
+        "proven": bool(fit.proven[i]),
+        "status": fit.status[i].name,
+        "n_iter": int(fit.n_iter[i]),
+    }
+
+
+def target_names(problem: Problem) -> list[str]:
+    """Return the names of the targets, or their numbers."""
+    n_targets = problem.b.values.shape[1] if problem.many else 1
+    return problem.b.columns or [str(i) for i in range(n_targets)]
+
+
+def read_weights(given: str, problem: Problem) -> Array:
+    """Return the weights in a file of any kind, or in one that `write_fit` wrote."""
+    shape = (problem.A.values.shape[1], *problem.b.values.shape[1:])
+    if Path(given).suffix.lower() == ".json":
+        return _weights_from_json(given, shape)
+    data = read_targets(given)
+    names, counted = problem.A.columns, [str(j) for j in range(shape[0])]
+    if data.rows and names and data.rows not in (names, counted):
+        raise ValueError(f"the names of atoms in {given} must be those of {problem.A.file}.")
+    values: Array = data.values
+    if values.size == np.prod(shape) and len(shape) == 1:
+        values = values.reshape(-1)
+    if values.shape != shape:
+        raise ValueError(
+            f"{given} must hold a weight for each column of {problem.A.file} and each target, "
+            f"shape {shape}; got {values.shape}."
+        )
+    return values
+
+
+def _weights_from_json(given: str, shape: tuple[int, ...]) -> Array:
+    """Return the weights in a file that `write_fit` wrote."""
+    import json
+
+    try:
+        content = json.loads(Path(given).read_text(encoding="utf-8"))
+        x = np.zeros((content["shape"][1], len(content["targets"])))
+        for i, target in enumerate(content["targets"]):
+            x[target["support"], i] = target["weights"]
+        return x.reshape(shape)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"{given} must be what conepursuit solve --out wrote for such A and b: {error}."
+        ) from None

@@ -1,0 +1,189 @@
+"""Reading matrices and targets from files, with errors that name the place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array
+from conepursuit.cli.tables import read_table
+
+SUFFIXES = ".npy, .npz, .csv, .tsv or .mtx"
+
+BLOCK = 2**22
+"""Entries that are looked at together for NaN."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What a file holds.
+
+    Attributes
+    ----------
+    values : array or csc_array
+        The numbers.
+    file : str
+        The file, as it was given.
+    columns, rows : list of str, optional
+        The names of columns and rows of a table of text.
+    lines : sequence of int, optional
+        The lines of the file on which its rows end.
+    """
+
+    values: Any
+    file: str
+    columns: list[str] | None = None
+    rows: list[str] | None = None
+    lines: Sequence[int] | None = None
+
+    @property
+    def size(self) -> str:
+        """The shape, in words."""
+        return " x ".join(map(str, self.values.shape))
+
+    def place(self, row: int, column: int) -> str:
+        """Return where an entry stands, in words."""
+        name = "" if self.columns is None else f" ({self.columns[column]!r})"
+        line = "" if self.lines is None else f"; line {self.lines[row]} of the file"
+        return f"row {row}, column {column}{name}, counted from 0{line}"
+
+
+def read_matrix(given: str, *, missing: bool = False) -> Data:
+    """Return the matrix in a file, dense or sparse; NaN is an error unless it means missing."""
+    data = read(given)
+    if data.values.ndim != 2:
+        raise ValueError(
+            f"{given} must hold a matrix, with an atom for each column; got shape "
+            f"{data.values.shape}."
+        )
+    check_entries(data, missing=missing and not sparse.issparse(data.values))
+    return data
+
+
+def read_targets(given: str) -> Data:
+    """Return a vector, or a matrix with a target for each of several columns; both are dense."""
+    data = read(given)
+    check_entries(data, missing=False)
+    values = data.values.toarray() if sparse.issparse(data.values) else data.values
+    if values.ndim not in (1, 2):
+        raise ValueError(
+            f"{given} must hold a vector, or a matrix with a target for each column; got shape "
+            f"{values.shape}."
+        )
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    return replace(data, values=values)
+
+
+def read(given: str) -> Data:
+    """Return what a file holds; ``file.npz:name`` is one of several arrays."""
+    path, name = located(given)
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        table = read_table(path, "," if suffix == ".csv" else "\t")
+        values: Any = np.frombuffer(table.numbers, dtype=np.float64).reshape(len(table.lines), -1)
+        data = Data(values, given, table.columns, table.rows, table.lines)
+    elif suffix in (".npy", ".npz", ".mtx"):
+        data = Data(as_numbers(_load(path, suffix, name), given), given)
+    else:
+        raise ValueError(f"{given} must be a file with the suffix {SUFFIXES}; got {suffix!r}.")
+    if not min(data.values.shape, default=0):
+        raise ValueError(f"{given} holds no numbers; its shape is {data.values.shape}.")
+    return data
+
+
+def located(given: str) -> tuple[Path, str | None]:
+    """Return the path of a file, and the name of the array in it if one was given."""
+    path, name = Path(given), None
+    if not path.exists() and ".npz:" in given:
+        start, _, name = given.rpartition(":")
+        path = Path(start)
+    if not path.exists():
+        raise ValueError(f"{path}: there is no such file.")
+    if not path.is_file():
+        raise ValueError(f"{path} must be a file, {SUFFIXES}; it is a folder.")
+    return path, name
+
+
+def _load(path: Path, suffix: str, name: str | None) -> Any:
+    """Return what numpy or scipy read from a file."""
+    try:
+        if suffix == ".mtx":
+            from scipy.io import mmread
+
+            return mmread(path)
+        with path.open("rb") as file:  # numpy would leave a damaged one open
+            loaded = np.load(file, allow_pickle=False)
+            return _chosen(path, loaded, name) if suffix == ".npz" else loaded
+    except WrongNameError:
+        raise
+    except (ValueError, EOFError, BadZipFile) as error:
+        kind = "Matrix Market" if suffix == ".mtx" else suffix
+        raise ValueError(f"{path} is not a {kind} file, or is damaged: {error}") from None
+
+
+class WrongNameError(ValueError):
+    """There is no such array in a file."""
+
+
+def _chosen(path: Path, loaded: Any, name: str | None) -> Any:
+    """Return one array of a .npz file, or the sparse matrix that it holds."""
+    names = loaded.files
+    if name is None and {"format", "shape", "data"} <= set(names):
+        return sparse.load_npz(path)
+    if name is None and len(names) == 1:
+        return loaded[names[0]]
+    if name in names:
+        return loaded[name]
+    asked = "" if name is None else f"; got {name!r}"
+    raise WrongNameError(
+        f"{path} holds the arrays {', '.join(names) or 'none'}. Choose one by {path}:name{asked}."
+    )
+
+
+def as_numbers(loaded: Any, given: str) -> Any:
+    """Return real numbers, a sparse matrix by columns, or say why they are not that."""
+    if loaded.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{given} must hold real numbers; got dtype {loaded.dtype}. Save it as float64."
+        )
+    if sparse.issparse(loaded):
+        return sparse.csc_array(loaded, dtype=np.float64)
+    return loaded.astype(loaded.dtype.newbyteorder("="), copy=False)
+
+
+def check_entries(data: Data, *, missing: bool) -> None:
+    """Raise a ValueError that names the first entry that is infinite or, unless missing, NaN."""
+    found = _first_wrong(data.values, missing)
+    if found is not None:
+        row, column, value = found
+        raise ValueError(
+            f"{data.file} must hold finite numbers; got {value} at {data.place(row, column)}."
+        )
+
+
+def _first_wrong(values: Any, missing: bool) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first entry that may not be."""
+    wrong = np.isinf if missing else lambda part: ~np.isfinite(part)
+    if sparse.issparse(values):
+        entries = values.tocoo()
+        places = np.flatnonzero(wrong(entries.data))
+        if not len(places):
+            return None
+        rows, columns = entries.coords
+        first = min(places, key=lambda i: (rows[i], columns[i]))
+        return int(rows[first]), int(columns[first]), float(entries.data[first])
+    table: Array = values.reshape(len(values), -1)
+    step = max(1, BLOCK // table.shape[1])
+    for start in range(0, len(table), step):
+        part = table[start : start + step]
+        if (bad := wrong(part)).any():
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            return start + row, column, float(part[row, column])
+    return None

@@ -1,0 +1,338 @@
+"""The files of the command line: what is read from them, and how they are written."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import io, sparse
+
+from conepursuit.cli import main
+from conepursuit.cli.fits import read_problem
+from conepursuit.cli.reading import read, read_matrix, read_targets
+from conepursuit.cli.writing import replacing, write_csv, write_json, write_npy
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def save(name, text):
+    with open(name, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    return name
+
+
+NUMBERS = [[1.0, 2.0], [3.0, 4.5]]
+
+TABLES = {
+    "no header": ("1,2\n3,4.5\n", None, None),
+    "no end of line": ("1,2\n3,4.5", None, None),
+    "header": ("a,b\n1,2\n3,4.5\n", ["a", "b"], None),
+    "Windows, a mark of the byte order, blank lines": (
+        "\ufeffa,b\r\n\r\n1,2\r\n3,4.5\r\n\r\n", ["a", "b"], None,
+    ),
+    "quotes and spaces": ('"a, x", b\n"1", 2\n3 ,4.5\n', ["a, x", "b"], None),
+    "names of rows": ("id,a,b\nr,1,2\ns,3,4.5\n", ["a", "b"], ["r", "s"]),
+    "an empty corner, as of pandas": (",a,b\n0,1,2\n1,3,4.5\n", ["a", "b"], ["0", "1"]),
+    "pandas without names": (",0,1\n0,1,2\n1,3,4.5\n", ["0", "1"], ["0", "1"]),
+    "weights of our own": ("atom,a,b\n0,1,2\n1,3,4.5\n", ["a", "b"], ["0", "1"]),
+    "weights of targets without names": ("atom,0,1\ns,1,2\n7,3,4.5\n", ["0", "1"], ["s", "7"]),
+    "a short header, as of R": ("a,b\nr,1,2\ns,3,4.5\n", ["a", "b"], ["r", "s"]),
+    "a short header above numbers": ("a,b\n7,1,2\n8,3,4.5\n", ["a", "b"], ["7", "8"]),
+    "exponents": ("1e0,+2.\n30E-1,4.5\n", None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables(kind, suffix):
+    text, columns, rows = TABLES[kind]
+    if suffix == "tsv":
+        text = text.replace(",", "\t")
+        columns = columns and [name.replace(",", "\t") for name in columns]
+    found = read(save(f"x.{suffix}", text))
+    assert found.values.tolist() == NUMBERS
+    assert (found.columns, found.rows) == (columns, rows)
+
+
+def test_a_table_keeps_every_digit():
+    A = np.random.default_rng(0).standard_normal((20, 7)) * 10.0 ** np.arange(-150, 200, 50)
+    save("x.csv", "\n".join(",".join(map(repr, row)) for row in A.tolist()))
+    assert (read("x.csv").values == A).all()
+
+
+def test_numbers_are_missing_where_cells_are_empty():
+    found = read_matrix(save("x.csv", "a,b,c\n1,,NA\n,2,nan\n"), missing=True)
+    np.testing.assert_array_equal(found.values, [[1, np.nan, np.nan], [np.nan, 2, np.nan]])
+
+
+def test_bytes_in_any_order_and_integers():
+    for dtype in (">f8", "<f4", ">i2", "?", "u1"):
+        np.save("x.npy", np.eye(3, dtype=dtype))
+        found = read_matrix("x.npy").values
+        assert found.dtype.isnative
+        assert (found == np.eye(3)).all()
+
+
+def test_one_column_is_one_target():
+    assert read_targets(save("b.csv", "b\n1\n2\n")).values.tolist() == [1.0, 2.0]
+    assert read_targets(save("b.csv", "1\n2\n")).values.shape == (2,)
+    np.save("b.npy", np.ones((3, 1)))
+    assert read_targets("b.npy").values.shape == (3,)
+    np.save("b.npy", np.ones((3, 2)))
+    assert read_targets("b.npy").values.shape == (3, 2)
+
+
+@pytest.mark.parametrize("field", ["real", "integer", "pattern"])
+def test_matrix_market(field):
+    A = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 1, 3], [1, 0, 2])), shape=(4, 3))
+    io.mmwrite("A.mtx", A, field=field)
+    found = read_matrix("A.mtx").values
+    assert sparse.issparse(found)
+    expected = A.toarray() > 0 if field == "pattern" else A.toarray()
+    assert (found.toarray() == expected).all()
+    assert found.dtype == np.float64
+    io.mmwrite("D.mtx", A.toarray())
+    assert (read_matrix("D.mtx").values == A.toarray()).all()
+    io.mmwrite("b.mtx", sparse.coo_array(A.toarray()[:, :1]))
+    assert read_targets("b.mtx").values.tolist() == [0.0, 2.0, 0.0, 0.0]
+
+
+def test_one_of_several_arrays_is_chosen_by_name():
+    np.savez("x.npz", A=np.eye(2), b=np.ones(2))
+    assert (read("x.npz:A").values == np.eye(2)).all()
+    assert read("x.npz:b").values.shape == (2,)
+    np.savez("one.npz", np.eye(3))
+    assert read("one.npz").values.shape == (3, 3)
+    np.save("odd.npz:b.npy", np.ones(4))
+    assert read("odd.npz:b.npy").values.shape == (4,)
+    for given in ("x.npz", "x.npz:C"):
+        with pytest.raises(ValueError, match=r"^x.npz holds the arrays A, b. Choose one by x.npz:"):
+            read(given)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
+def test_sparse_matrices_of_scipy(kind):
+    A = np.diag([1.0, 0.0, 2.0])
+    sparse.save_npz("x.npz", kind(A))
+    found = read_matrix("x.npz").values
+    assert found.format == "csc"
+    assert (found.toarray() == A).all()
+
+
+def test_nan_is_named_by_file_row_and_column():
+    A = np.ones((5, 4))
+    A[3, 2], A[4, 1] = np.nan, np.inf
+    np.save("x.npy", A)
+    sparse.save_npz("x.npz", sparse.csc_array(A))
+    io.mmwrite("x.mtx", sparse.coo_array(A))
+    for name in ("x.npy", "x.npz", "x.mtx"):
+        with pytest.raises(ValueError, match=rf"^{name} .* got nan at row 3, column 2, counted"):
+            read_matrix(name)
+    with pytest.raises(ValueError, match="got inf at row 4, column 1"):
+        read_matrix("x.npy", missing=True)
+    with pytest.raises(ValueError, match="got nan at row 3, column 2"):
+        read_matrix("x.npz", missing=True)
+    np.save("b.npy", A[:, 2])
+    with pytest.raises(ValueError, match="got nan at row 3, column 0"):
+        read_targets("b.npy")
+    save("x.csv", "id,a,b\nr,1,2\n\ns,3,\n")
+    expected = r"got nan at row 1, column 1 \('b'\), counted from 0; line 4 of the file"
+    with pytest.raises(ValueError, match=expected):
+        read_matrix("x.csv")
+
+
+def test_nan_is_found_in_any_block(monkeypatch):
+    from conepursuit.cli import reading
+
+    monkeypatch.setattr(reading, "BLOCK", 8)
+    A = np.ones((7, 3))
+    A[5, 1] = np.nan
+    np.save("x.npy", A)
+    with pytest.raises(ValueError, match="row 5, column 1"):
+        read_matrix("x.npy")
+
+
+WRONG_TABLES = {
+    "": "x.csv is empty",
+    "a,b\n": "has a line of names, but no numbers",
+    "1,2\n3,x\n": "got 'x' on line 2, column 1 counted from 0",
+    "id,a\nr,1\ns,y\n": "got 'y' on line 3, column 0",
+    "b\nx\n": "got 'x' on line 2, column 0",
+    "1,2\n3\n": "got 1 on line 2, and 2 on line 1",
+    "1,2\n3,4\n5,6,7\n": "got 3 on line 3, and 2 on line 1",
+    "a,b,c\n1,2\n": "got 3 names on line 1 and 2 columns on line 2",
+    "r,1,2\ns,3,4\n": "may or may not have a header",
+    "id,400,410\nr,1,2\n": "may or may not have a header",
+    "1;2\n3;4\n": "got '3;4' on line 2",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_TABLES)
+def test_what_is_no_table_of_numbers(text):
+    with pytest.raises(ValueError, match=r"^x\.csv ") as error:
+        read(save("x.csv", text))
+    assert WRONG_TABLES[text] in str(error.value)
+
+
+def test_what_is_no_text():
+    with open("x.csv", "wb") as file:
+        file.write(b"a,b\n\xff\xfe,1\n")
+    with pytest.raises(ValueError, match=r"x.csv is not a table of text in UTF-8"):
+        read("x.csv")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.mtx"])
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04nonsense", b"\x93NUMPY\x01"])
+def test_damaged_files(name, content):
+    with open(name, "wb") as file:
+        file.write(content)
+    with pytest.raises(ValueError, match=rf"{name} is not a .* file, or is damaged"):
+        read(name)
+
+
+def test_what_holds_no_real_numbers():
+    np.save("x.npy", np.ones(3, dtype=complex))
+    with pytest.raises(ValueError, match=r"x.npy must hold real numbers; got dtype complex128"):
+        read("x.npy")
+    np.save("x.npy", np.array(["a", "b"]))
+    with pytest.raises(ValueError, match=r"x.npy must hold real numbers; got dtype <U1"):
+        read("x.npy")
+    np.save("x.npy", np.array([None]), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"x.npy is not a .npy file, or is damaged"):
+        read("x.npy")
+    for empty in (np.ones((0, 3)), np.ones((3, 0)), np.float64(1.0)):
+        np.save("x.npy", empty)
+        with pytest.raises(ValueError, match=r"x.npy holds no numbers"):
+            read("x.npy")
+    np.savez("x.npz")
+    with pytest.raises(ValueError, match=r"x.npz holds the arrays none"):
+        read("x.npz")
+
+
+def test_what_is_no_file_that_can_be_read(tmp_path):
+    (tmp_path / "folder.npy").mkdir()
+    with pytest.raises(ValueError, match=r"folder.npy must be a file, .*; it is a folder"):
+        read("folder.npy")
+    with pytest.raises(ValueError, match=r"x.txt must be a file with the suffix .npy, .*'.txt'"):
+        read(save("x.txt", "1 2"))
+    with pytest.raises(ValueError, match=r"no.npz: there is no such file"):
+        read("no.npz:A")
+
+
+def test_names_of_rows_must_agree():
+    save("A.csv", "id,a,b\nr,1,2\ns,3,4\n")
+    save("b.csv", "id,y\ns,1\nr,2\n")
+    with pytest.raises(ValueError, match="row 0 is 'r' in one and 's' in the other"):
+        read_problem("A.csv", "b.csv")
+    save("b.csv", "id,y\nr,1\ns,2\n")
+    assert read_problem("A.csv", "b.csv").b.values.tolist() == [1.0, 2.0]
+
+
+def test_weights_of_other_atoms_are_not_audited(capsys):
+    save("A.csv", "a,b\n1,0\n0,1\n")
+    save("b.csv", "1\n2\n")
+    for names, expected in (("ab", 0), ("01", 0), ("ba", 2)):
+        save("x.csv", f"atom,weight\n{names[0]},1\n{names[1]},2\n")
+        assert main(["solve", "A.csv", "b.csv", "--certify", "x.csv"]) == expected
+    assert "the names of atoms in x.csv must be those of A.csv" in capsys.readouterr().err
+
+
+def test_weights_in_json_of_another_problem_are_not_audited(capsys):
+    np.save("A.npy", np.eye(3))
+    np.save("b.npy", np.ones(3))
+    np.save("B.npy", np.ones((3, 2)))
+    main(["solve", "A.npy", "B.npy", "--out", "x.json"])
+    assert main(["solve", "A.npy", "b.npy", "--certify", "x.json"]) == 2
+    save("x.json", "[1, 2]")
+    assert main(["solve", "A.npy", "b.npy", "--certify", "x.json"]) == 2
+    assert capsys.readouterr().err.count("x.json must be what conepursuit solve --out wrote") == 2
+
+
+def test_json_and_csv_keep_every_digit():
+    numbers = np.random.default_rng(0).standard_normal(100) * 10.0 ** np.arange(-150, 150, 3)
+    write_json(Path("x.json"), {"x": numbers.tolist(), "gap": float("inf"), "name": "Rätsch"})
+    with open("x.json", encoding="utf-8") as file:
+        found = json.load(file)
+    assert found == {"x": numbers.tolist(), "gap": None, "name": "Rätsch"}
+    write_csv(Path("x.csv"), ["x, y", "é"], ([i, x] for i, x in enumerate(numbers.tolist())))
+    with open("x.csv", encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["x, y", "é"]
+    assert [float(x) for _, x in rows] == numbers.tolist()
+
+
+WRITERS = {
+    "x.json": lambda path: write_json(path, {"new": 1}),
+    "x.csv": lambda path: write_csv(path, ["new"], [[1]]),
+    "x.npy": lambda path: write_npy(path, np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_is_whole_or_as_it_was(name, error, tmp_path, monkeypatch):
+    path = tmp_path / name
+    path.write_text("old")
+
+    def fail(*arguments):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(type(error)):
+            WRITERS[name](path)
+    assert path.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == [name]
+    WRITERS[name](path)
+    assert path.read_bytes() != b"old"
+    assert [found.name for found in tmp_path.iterdir()] == [name]
+
+
+def test_rows_that_fail_leave_no_half_of_a_table(tmp_path):
+    path = tmp_path / "x.csv"
+
+    def rows():
+        yield from ([i] for i in range(10_000))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_csv(path, ["i"], rows())
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_old_file_stands_until_the_new_one_is_complete(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    with replacing(path) as file:
+        file.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+def test_a_link_stays_one_and_permissions_are_those_of_the_user(tmp_path):
+    path = tmp_path / "x"
+    (tmp_path / "link").symlink_to(path)
+    with replacing(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert path.read_text() == "new"
+    usual = tmp_path / "usual"
+    usual.write_text("")
+    assert path.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_disk_that_is_full_is_one_line(capsys, monkeypatch):
+    np.save("A.npy", np.eye(3))
+    np.save("b.npy", np.ones(3))
+
+    def fail(*arguments):
+        raise OSError(28, "No space left on device", "x.json")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    assert main(["solve", "A.npy", "b.npy", "--out", "x.json"]) == 2
+    assert capsys.readouterr().err == "conepursuit: x.json: no space left on device.\n"

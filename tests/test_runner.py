@@ -1,0 +1,134 @@
+"""The experiments by one command: all of them on a small budget, and what the runner keeps."""
+
+import json
+import os
+from io import StringIO
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.optimize import nnls
+
+from conepursuit.datasets import DatasetNotFoundError, iter_synthetic
+from conepursuit.experiments import runner, synthetic
+from conepursuit.experiments.findings import Comparison, Experiment, Findings, Table
+from conepursuit.experiments.pursuits import fnnomp, nnomp
+
+FOLDER = os.environ.get("CONEPURSUIT_DATA")
+needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
+
+
+def console():
+    return Console(file=StringIO(), width=100)
+
+
+@needs_data
+def test_all_experiments_on_a_small_budget(tmp_path):
+    shown = console()
+    assert runner.reproduce([], tmp_path, True, shown)
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for name in runner.NAMES:
+        found = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+        assert found["experiment"] == name
+        assert found["comparisons"]
+        assert {"what", "paper", "ours", "agrees", "remark"} <= set(found["comparisons"][0])
+        assert (tmp_path / f"{name}.md").read_text(encoding="utf-8").startswith("# ")
+        assert runner.experiment(name).title in report
+    assert "<svg" in (tmp_path / "synthetic-1.svg").read_text(encoding="utf-8")
+    printed = shown.file.getvalue()
+    assert "207 samples, as published" in printed
+    assert "…" not in printed
+
+
+def tiny(log, fail=()):
+    """Return an experiment of two parts that count how often they are run."""
+
+    def part(name):
+        def compute():
+            if name in fail:
+                raise KeyboardInterrupt
+            log.append(name)
+            return {"value": float(len(log))}
+
+        return compute
+
+    def present(results):
+        rows = [(name, f"{kept['value']:g}") for name, kept in results.items()]
+        return Findings(
+            [Comparison("a < b", "1 & 2", str(len(rows)), np.bool_(True))],
+            [Table("Parts", ("part", "value"), rows, "A note.")],
+            {"A line": lambda ax: ax.plot([0, 1], [1, 2])},
+        )
+
+    return Experiment(
+        "tiny", "A tiny one", "Nowhere", lambda _: {n: part(n) for n in "ab"}, present
+    )
+
+
+def test_finished_parts_are_kept(tmp_path, monkeypatch):
+    log = []
+    monkeypatch.setattr(runner, "experiment", lambda name: tiny(log, fail="b"))
+    with pytest.raises(KeyboardInterrupt):
+        runner.reproduce(["tiny"], tmp_path, False, console())
+    assert log == ["a"]
+    monkeypatch.setattr(runner, "experiment", lambda name: tiny(log))
+    assert runner.reproduce(["tiny"], tmp_path, False, console())
+    assert log == ["a", "b"]
+    runner.reproduce(["tiny"], tmp_path, False, console())
+    assert log == ["a", "b"]
+    runner.reproduce(["tiny"], tmp_path, True, console())  # another budget
+    assert log == ["a", "b", "a", "b"]
+    monkeypatch.setattr(runner, "_version", lambda: "another")
+    runner.reproduce(["tiny"], tmp_path, False, console())
+    assert len(log) == 6
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_what_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "experiment", lambda name: tiny([]))
+    runner.reproduce(["tiny"], tmp_path, False, console())
+    text = (tmp_path / "tiny.md").read_text(encoding="utf-8")
+    assert "| a < b | 1 & 2 | 2 | yes |" in text
+    assert "| a | 1 |" in text
+    found = json.loads((tmp_path / "tiny.json").read_text(encoding="utf-8"))
+    assert found["comparisons"][0]["agrees"] is True
+    assert found["tables"][0]["rows"] == [["a", "1"], ["b", "2"]]
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "a &lt; b" in report
+    assert "numpy" in report
+
+
+def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
+    def missing(_):
+        raise DatasetNotFoundError("sonar.csv is missing; put it there.")
+
+    absent = Experiment("absent", "", "", missing, lambda _: Findings([], []))
+    monkeypatch.setattr(runner, "experiment", lambda name: absent if name == "absent" else tiny([]))
+    shown = console()
+    assert not runner.reproduce(["absent", "tiny"], tmp_path, False, shown)
+    assert "absent is left out. sonar.csv is missing" in shown.file.getvalue()
+    assert (tmp_path / "tiny.json").exists()
+
+
+def test_fnnomp_is_stuck_in_one_problem_of_the_script():
+    """Errata D1: 41.4 above the optimum with cut steps, whose weights are never negative."""
+    stuck = {}
+    for i, (atoms, y) in enumerate(iter_synthetic(20, stream="script")):
+        optimum = 0.5 * nnls(atoms, y)[1] ** 2
+        values, weights = fnnomp(atoms, y, 50)
+        assert (weights >= 0).all()
+        residual = y - atoms @ weights
+        assert 0.5 * residual @ residual == pytest.approx(values[-1], rel=1e-9)
+        if values[-1] > optimum * (1 + 1e-6):
+            stuck[i] = values[-1] - optimum
+    assert list(stuck) == [17]
+    assert stuck[17] == pytest.approx(41.4, abs=0.05)
+
+
+def test_nnomp_is_fcmp():
+    atoms, y = next(iter_synthetic(1, 3))
+    outcomes = synthetic.run([(atoms, y)], n_iter=12)
+    np.testing.assert_allclose(
+        outcomes["NNOMP"].mean, outcomes["FCMP variant 1"].mean, atol=1e-9 * (y @ y)
+    )
+    assert nnomp(atoms, y, 50).weights.min() >= 0
