@@ -73,7 +73,8 @@ def _parsed(lines: Iterator[Line], path: Path) -> Table:
             f"{path} must have a name for each column; got {len(columns)} names on line "
             f"{head[0][0]} and {width - skip} columns on line {first[0]}."
         )
-    numbers, ends, rows = array("d"), array("q"), []
+    numbers, ends = array("d"), array("q")
+    rows: list[str] = []
     for line, cells in _chained(head[header:], lines):
         if len(cells) != width:
             raise ValueError(
@@ -87,7 +88,7 @@ def _parsed(lines: Iterator[Line], path: Path) -> Table:
             del numbers[len(ends) * (width - skip) :]
             numbers.extend(_numbers(cells, skip, line, path))
         ends.append(line)
-        rows.append(cells[0].strip() if named else "")
+        rows.extend(cell.strip() for cell in cells[:skip])
     return Table(numbers, ends, columns, rows if named else None)
 
 
