@@ -531,3 +531,11 @@ def test_no_warnings():
         nnls(np.full((3, 700), 1e200), 1e160 * np.ones(3))
         nnls_path(1e200 * np.eye(3), 1e160 * np.ones(3), 2)
         nnls(np.eye(3), 1e200 * np.ones(3))
+
+
+def test_squares_that_overflow_prove_nothing():
+    rng = np.random.default_rng(0)
+    A, b = rng.random((12, 5)), 1e200 * rng.random((12, 2))
+    for result in (nnls(A, b[:, 0]), nnls(A, b)):
+        assert np.isinf(result.gap).all()
+        assert not np.any(result.proven)

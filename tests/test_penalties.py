@@ -9,6 +9,7 @@ from conepursuit import (
     AdaptiveStep,
     Cone,
     Dictionary,
+    FunctionObjective,
     Huber,
     KullbackLeibler,
     LeastSquares,
@@ -102,3 +103,19 @@ def test_counts_need_penalties():
 def test_bad_penalties(options, message):
     with pytest.raises(ValueError, match=message):
         penalty_path(LeastSquares(np.ones(2)), UnitVectors(2), **options)
+
+
+def test_ctrl_c_ends_the_whole_path():
+    """`minimize` returns what it has; the path must not go on with the next penalty."""
+    calls = []
+
+    def interrupted(x):
+        calls.append(None)
+        if len(calls) > 30:
+            raise KeyboardInterrupt
+        return float((x - 1) @ (x - 1)) / 2, x - 1
+
+    objective = FunctionObjective(interrupted, 5)
+    with pytest.raises(KeyboardInterrupt):
+        penalty_path(objective, UnitVectors(5), algorithm=PWMP(AdaptiveStep()))
+    assert len(calls) < 35  # the best iterate is looked at once more

@@ -2,13 +2,17 @@
 
 import json
 import os
+from contextlib import suppress
+from dataclasses import replace
 from io import StringIO
+from signal import SIGINT, raise_signal
 
 import numpy as np
 import pytest
 from rich.console import Console
 from scipy.optimize import nnls
 
+from conepursuit import PWMP, Cone, LeastSquares, Status, UnitVectors, minimize
 from conepursuit.datasets import DatasetNotFoundError, iter_synthetic
 from conepursuit.experiments import runner, synthetic
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Table
@@ -26,6 +30,7 @@ def console():
 def test_all_experiments_on_a_small_budget(tmp_path):
     shown = console()
     assert runner.reproduce([], tmp_path, True, shown)
+    tmp_path = tmp_path / "quick"
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     for name in runner.NAMES:
         found = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
@@ -78,10 +83,58 @@ def test_finished_parts_are_kept(tmp_path, monkeypatch):
     assert log == ["a", "b"]
     runner.reproduce(["tiny"], tmp_path, True, console())  # another budget
     assert log == ["a", "b", "a", "b"]
-    monkeypatch.setattr(runner, "_version", lambda: "another")
+    (tmp_path / "parts" / "tiny" / "a.json").write_text('{"result": 1, "sec')  # damaged
     runner.reproduce(["tiny"], tmp_path, False, console())
-    assert len(log) == 6
+    assert log[4:] == ["a"]
+    monkeypatch.setattr(runner, "fingerprint", lambda: "other code")
+    runner.reproduce(["tiny"], tmp_path, False, console())
+    assert log[5:] == ["a", "b"]
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_ctrl_c_inside_a_run_ends_the_experiment(tmp_path, monkeypatch):
+    """`minimize` returns what it has; an experiment must not take that for its answer."""
+    interrupted = []
+
+    def interrupt(*_, **__):
+        interrupted.append(True)
+        raise KeyboardInterrupt
+
+    def compute():
+        f, cone = LeastSquares(np.ones(5)), Cone(UnitVectors(5))
+        result = minimize(f, cone, PWMP(), callback=interrupt)
+        assert result.status is Status.INTERRUPTED
+        return result.unless_interrupted().value
+
+    stopped = Experiment("stopped", "", "", lambda _: {"a": compute}, lambda _: Findings([], []))
+    monkeypatch.setattr(runner, "experiment", lambda name: stopped)
+    with pytest.raises(KeyboardInterrupt):
+        runner.reproduce(["stopped"], tmp_path, False, console())
+    assert interrupted
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_ctrl_c_that_is_swallowed_ends_the_experiment_too():
+    def swallow():
+        with suppress(KeyboardInterrupt):
+            raise_signal(SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), runner.heeding_interrupts():
+        swallow()
+    with runner.heeding_interrupts():
+        pass
+
+
+def test_experiments_finished_before_stay_in_the_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "experiment", lambda name: replace(tiny([]), name=name, title=name))
+    monkeypatch.setattr(runner, "NAMES", ("first", "second"))
+    runner.reproduce(["first"], tmp_path, False, console())
+    runner.reproduce(["second"], tmp_path, False, console())
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert report.index('id="experiment-first"') < report.index('id="experiment-second"')
+    runner.reproduce(["second"], tmp_path, True, console())
+    quick = (tmp_path / "quick" / "report.html").read_text(encoding="utf-8")
+    assert 'id="experiment-first"' not in quick
 
 
 def test_what_is_written(tmp_path, monkeypatch):
@@ -107,6 +160,8 @@ def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
     shown = console()
     assert not runner.reproduce(["absent", "tiny"], tmp_path, False, shown)
     assert "absent is left out. sonar.csv is missing" in shown.file.getvalue()
+    assert not runner.reproduce(["absent"], tmp_path / "none", False, shown)
+    assert not (tmp_path / "none" / "report.html").exists()
     assert (tmp_path / "tiny.json").exists()
 
 

@@ -54,6 +54,8 @@ class NNLSResult(tuple[Any, Any]):
         cls, x: Array, rnorm: Any, dual: Array, gap: Any, proven: Any, status: Any, n_iter: Any
     ) -> NNLSResult:
         self = tuple.__new__(cls, (x, rnorm))
+        if not np.isfinite(gap).all():  # squares that overflow prove nothing
+            proven = proven & np.isfinite(gap)
         self.__dict__ = {
             "x": x, "rnorm": rnorm, "dual": dual, "gap": gap,
             "proven": proven, "status": status, "n_iter": n_iter,

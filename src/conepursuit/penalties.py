@@ -118,7 +118,8 @@ def penalty_path(
     for penalty in lambdas:
         start = results[-1] if results else None
         cone = Cone(atoms, penalty=float(penalty))
-        results.append(minimize(objective, cone, how, max_iter=max_iter, tol=tol, start=start))
+        found = minimize(objective, cone, how, max_iter=max_iter, tol=tol, start=start)
+        results.append(found.unless_interrupted())
     return PenaltyPath(lambdas, results)
 
 

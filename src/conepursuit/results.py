@@ -206,6 +206,16 @@ class Result:
         """The status in words."""
         return self.status.value
 
+    def unless_interrupted(self) -> Result:
+        """Return this result; raise KeyboardInterrupt if Ctrl-C ended the run.
+
+        `minimize` hands the best iterate to a person at the keyboard. Code that makes many runs
+        must stop instead of going on with the next.
+        """
+        if self.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self
+
     def __repr__(self) -> str:
         proof = "proven" if self.certificate.proven else "estimate"
         return (

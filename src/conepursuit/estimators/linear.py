@@ -281,7 +281,7 @@ def _by_the_loop(
         objective, Cone(atoms, penalty=settings.alpha * total), ALGORITHMS[settings.algorithm],
         max_iter=settings.max_iter, tol=settings.tolerance, max_atoms=settings.max_atoms,
         callback=record,
-    )  # fmt: skip
+    ).unless_interrupted()  # fmt: skip
     keys, gap = list(result.atoms.keys), result.certificate.gap / total
     visited[-1] = keys, result.weights * scale[keys], result.value / total, gap
     path = _path(visited, atoms.n_atoms)

@@ -102,7 +102,9 @@ def rates(name: str, n_problems: int = 20, n_iter: int = 200) -> dict[str, Any]:
     shares, bad, slopes, powers = [], [], [], []
     for atoms, y in iter_synthetic(n_problems, 0):
         objective, cone = LeastSquares(y), Cone(Dictionary(atoms))
-        result = minimize(objective, cone, ALGORITHMS[name], max_iter=n_iter, tol=0.0)
+        result = minimize(
+            objective, cone, ALGORITHMS[name], max_iter=n_iter, tol=0.0
+        ).unless_interrupted()
         good = result.trace["good"][:-1]
         t = np.arange(1, len(good) + 1)
         shares.append(float((np.cumsum(good) / t).min()))
@@ -218,7 +220,8 @@ def _comparisons(results: Mapping[str, Any]) -> list[Comparison]:
             "1.5 % (on hyperspectral data)",
             f"{100 * bad:.1f} %",
             bad < 0.05,
-            "The bound t / (3|A|! + 1) on good steps says next to nothing (errata B9).",
+            "Other data, and few in both (errata D6); the bound t / (3|A|! + 1) on good steps "
+            "says next to nothing (errata B9).",
         ),
         Comparison(
             "PWMP and AMP: time of an iteration over C",

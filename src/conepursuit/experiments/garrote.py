@@ -188,7 +188,7 @@ class Split:
         """Return c after the published number of iterations on the published atoms, with its L."""
         objective = self.loss(self.train, smoothness=SMOOTHNESS)
         cone = Cone(NonnegativeSphere(objective.shape))
-        return minimize(objective, cone, algorithm, max_iter=N_ITER, tol=0.0).x
+        return minimize(objective, cone, algorithm, max_iter=N_ITER, tol=0.0).unless_interrupted().x
 
     def descended(self, *, intercept: bool) -> tuple[Vector, float, int]:
         """Return c, the intercept and the number of sweeps of cyclic coordinate descent."""
@@ -295,7 +295,9 @@ def _distances(split: Split) -> dict[str, tuple[float, float, int]]:
     }
     distances = {}
     for name, (cone, algorithm, max_iter) in methods.items():
-        result = minimize(objective, cone, algorithm, max_iter=max_iter, tol=1e-4)
+        result = minimize(
+            objective, cone, algorithm, max_iter=max_iter, tol=1e-4
+        ).unless_interrupted()
         distances[name] = (result.value, result.value / optimum - 1, result.n_iter)
     c, _, sweeps = split.descended(intercept=False)
     value = objective.value(c)
@@ -305,7 +307,7 @@ def _distances(split: Split) -> dict[str, tuple[float, float, int]]:
 def certified_minimum(objective: GarroteLoss) -> Result:
     """Minimise f over c >= 0, to a proven gap of 1e-7 of its decrease."""
     cone = Cone(UnitVectors(objective.shape), radius=objective.radius())
-    result = minimize(objective, cone, FCMP(variant=1), tol=1e-7)
+    result = minimize(objective, cone, FCMP(variant=1), tol=1e-7).unless_interrupted()
     assert result.status.success
     assert result.certificate.proven
     return result

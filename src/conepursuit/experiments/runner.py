@@ -8,10 +8,14 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
+from signal import SIGINT, signal
+from threading import current_thread, main_thread
 from time import perf_counter
 from typing import Any
 
@@ -37,10 +41,10 @@ def reproduce(names: Sequence[str], out: Path, quick: bool, console: Any) -> boo
     names : sequence of str
         Which of `NAMES`; all of them if there are none.
     out : Path
-        The folder for everything that is written. Parts that were finished there before, with the
-        same version of the library, are not run again.
+        The folder for everything that is written. Parts that were finished there before, by the
+        same code, are not run again, and experiments that were finished are in the report too.
     quick : bool
-        Whether to run each on a small budget.
+        Whether to run each on a small budget, and write to the folder ``quick`` in `out`.
     console : rich.console.Console
         Where progress and tables are shown.
 
@@ -49,21 +53,42 @@ def reproduce(names: Sequence[str], out: Path, quick: bool, console: Any) -> boo
     bool
         Whether all of them could be run; one whose data is missing is left out, and said to be.
     """
-    sections, complete = [], True
+    out = out / "quick" if quick else out
+    out.mkdir(parents=True, exist_ok=True)
+    sections: dict[str, Section] = {}
+    complete = True
     with _progress(console) as progress:
         for name in names or NAMES:
             try:
-                results, seconds = _results(experiment(name), out / "parts" / name, quick, progress)
+                kept = _results(experiment(name), out / "parts" / name, quick, progress)
             except DatasetNotFoundError as error:
                 console.print(f"{name} is left out. {error}", markup=False)
                 complete = False
                 continue
-            sections.append(_written(experiment(name), results, seconds, out, quick))
-            for table in sections[-1].findings.tables:
-                console.print(rich_table(table))
-    write(out / "report.html", page(sections, facts(quick)))
-    console.print(f"The report is {out / 'report.html'}.", markup=False)
+            sections[name] = _written(experiment(name), *kept, out, quick)
+            _show(sections[name].findings, console)
+    for name in NAMES:
+        if name not in sections and (found := _finished(name, out / "parts" / name, quick)):
+            sections[name] = _written(experiment(name), *found, out, quick)
+    if sections:
+        ordered = dict.fromkeys((*NAMES, *sections))
+        whole = page([sections[name] for name in ordered if name in sections], facts(quick))
+        write(out / "report.html", whole)
+        console.print(f"The report is {out / 'report.html'}.", markup=False)
     return complete
+
+
+def _show(findings: Findings, console: Any) -> None:
+    """Print the tables, and what they say of the paper's claims."""
+    for table in findings.tables:
+        console.print(rich_table(table))
+    for one in findings.comparisons:
+        verdict = "agrees" if one.agrees else "differs"
+        console.print(
+            f"{one.what}: paper {one.paper}; here {one.ours} ({verdict}). {one.remark}".rstrip(),
+            markup=False,
+            highlight=False,
+        )
 
 
 def _results(
@@ -75,11 +100,14 @@ def _results(
     results, seconds = {}, 0.0
     for name, compute in parts.items():
         progress.update(task, description=f"{found.name}: {name}")
-        path = folder / f"{name}{'-quick' if quick else ''}.json"
+        path = folder / f"{name}.json"
         kept = _kept(path)
         if kept is None:
             began = perf_counter()
-            kept = {"result": compute(), "seconds": perf_counter() - began, "version": _version()}
+            with heeding_interrupts():
+                result = compute()
+            seconds_here = perf_counter() - began
+            kept = {"result": result, "seconds": seconds_here, "code": fingerprint()}
             write(path, json.dumps(kept))
             kept = json.loads(path.read_text(encoding="utf-8"))
         results[name] = kept["result"]
@@ -89,17 +117,60 @@ def _results(
     return results, seconds
 
 
-def _kept(path: Path) -> dict[str, Any] | None:
-    """Return a finished part of this version of the library, None where there is none."""
-    try:
-        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+def _finished(name: str, folder: Path, quick: bool) -> tuple[dict[str, Any], float] | None:
+    """Return the results and seconds of an experiment all of whose parts are kept."""
+    kept = {part: _kept(folder / f"{part}.json") for part in experiment(name).parts(quick)}
+    whole = {part: one for part, one in kept.items() if one is not None}
+    if len(whole) < len(kept):
         return None
-    return kept if kept["version"] == _version() else None
+    results = {part: one["result"] for part, one in whole.items()}
+    return results, sum(one["seconds"] for one in whole.values())
 
 
-def _version() -> str:
-    return version("conepursuit")
+def _kept(path: Path) -> dict[str, Any] | None:
+    """Return a part that this code has finished, None where there is none or it is damaged."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    whole = isinstance(kept, dict) and {"result", "seconds", "code"} <= set(kept)
+    return kept if whole and kept["code"] == fingerprint() else None
+
+
+@contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end if Ctrl-C was pressed, whoever swallowed the exception.
+
+    Python ignores exceptions in callbacks of C code and in finalisers, and what was computed then
+    may be cut short.
+    """
+    if current_thread() is not main_thread():  # signals reach the main thread alone
+        yield
+        return
+    pressed = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    before = signal(SIGINT, note)
+    try:
+        yield
+    finally:
+        signal(SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+@cache
+def fingerprint() -> str:
+    """Return a hash of the library's code, which decides whether a kept part is still valid."""
+    digest = sha256()
+    root = Path(__file__).parent.parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _written(

@@ -125,7 +125,7 @@ def _margins(
 ) -> Iterator[tuple[tuple[str, str, float], Array]]:
     """Yield the margins of every algorithm, bound and accuracy on one problem."""
     dictionary = Dictionary(atoms)
-    optimum = minimize(objective, Cone(dictionary), FCMP(variant=1), tol=1e-15)
+    optimum = minimize(objective, Cone(dictionary), FCMP(variant=1), tol=1e-15).unless_interrupted()
     geometry = {
         "width": float(cone_width(atoms)),
         "convexity": strong_convexity_constant(objective, atoms),
@@ -136,7 +136,9 @@ def _margins(
             oracle = ApproximateOracle(dictionary, accuracy)
         for name, algorithm in rivals.items():
             cone = Cone(oracle)
-            result = minimize(objective, cone, algorithm, max_iter=N_ITER, tol=0.0)
+            result = minimize(
+                objective, cone, algorithm, max_iter=N_ITER, tol=0.0
+            ).unless_interrupted()
             margins = check_rates(result, objective, cone, algorithm, optimum=optimum, **geometry)
             for bound, values in margins.items():
                 yield (name, bound, accuracy), values
@@ -163,7 +165,7 @@ def away_steps(n_sets: int = 500, n_targets: int = 20, seed: int = 0) -> tuple[f
 def least_gain(atoms: Array, y: Array, width: float) -> float:
     """Return the least gain of the good steps of AMP, as a multiple of beta (f(x) - f*)."""
     objective, cone = LeastSquares(y), Cone(Dictionary(atoms))
-    result = minimize(objective, cone, AMP(), max_iter=N_ITER, tol=0.0)
+    result = minimize(objective, cone, AMP(), max_iter=N_ITER, tol=0.0).unless_interrupted()
     margins = check_rates(result, objective, cone, AMP(), width=width)
     return 0.25 * margins.smallest["Theorem 3"]
 

@@ -85,7 +85,9 @@ def _outcome(theta: float, targets: Array) -> Outcome:
 
 def _first_step(atoms: Array, y: Vector, width: float, size: float) -> float:
     """Return what the theorem allows f(x_1) to be over what it is; f* is 0."""
-    result = minimize(LeastSquares(y), Cone(Dictionary(atoms)), PWMP(), max_iter=1, tol=0.0)
+    result = minimize(
+        LeastSquares(y), Cone(Dictionary(atoms)), PWMP(), max_iter=1, tol=0.0
+    ).unless_interrupted()
     before, after = result.trace["value"]
     unit = {"smoothness": 1.0, "strong_convexity": 1.0}
     allowed = linear_bound(1, start=before, width=width, diameter=size, **unit)
@@ -95,7 +97,7 @@ def _first_step(atoms: Array, y: Vector, width: float, size: float) -> float:
 def _whole_run(atoms: Array, y: Vector, width: float) -> float:
     """Return the smallest margin of Theorem 3 along a run."""
     objective, cone = LeastSquares(y), Cone(Dictionary(atoms))
-    result = minimize(objective, cone, PWMP(), max_iter=50, tol=0.0)
+    result = minimize(objective, cone, PWMP(), max_iter=50, tol=0.0).unless_interrupted()
     return check_rates(result, objective, cone, PWMP(), width=width).smallest["Theorem 3"]
 
 

@@ -135,7 +135,9 @@ class Case:
             return self.given_optimum
         atoms = self.domain.atoms
         exact = atoms.atoms if isinstance(atoms, ApproximateOracle) else atoms
-        found = minimize(self.objective, Cone(exact), FCMP(variant=1), tol=1e-15)
+        found = minimize(
+            self.objective, Cone(exact), FCMP(variant=1), tol=1e-15
+        ).unless_interrupted()
         if found.status is Status.UNBOUNDED:
             raise ValueError("f has no minimiser over this cone, and the theorems suppose one.")
         return found
