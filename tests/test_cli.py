@@ -1,6 +1,7 @@
 """The command line: what it prints, writes and returns."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -116,7 +117,8 @@ def test_solve_prints_support_residual_and_proof(data, capsys):
     assert "30 x 40" in out
     assert f"{len(fit.support)} of 40 atoms" in out
     assert f"residual  {fit.rnorm:.6g}" in out
-    assert f"gap       {fit.gap:.2g}, proven" in out
+    assert f"gap       {fit.gap:.2g} of 1/2 ||A x - b||^2, proven" in out
+    assert "without a limit" not in out
     for j in fit.support:
         assert re.search(rf"^ +{j} +{re.escape(f'{fit.x[j]:.6g}')} *$", out, re.MULTILINE)
 
@@ -157,6 +159,11 @@ def test_at_most_so_many_atoms(data, capsys):
     code, out, _ = run(capsys, "solve", "A.npy", "b.npy", "--max-atoms", 4, "--out", "x.json")
     assert code == 0
     assert "at most 4 atoms" in out
+    assert "to the best fit without a limit on atoms" in out
+    assert "at most 1 atom\n" in run(capsys, "solve", "A.npy", "b.npy", "--max-atoms", 1)[1]
+    out = run(capsys, "solve", "A.npy", "B.npy", "--max-atoms", 2)[1]
+    assert "of 1/2 ||A x - b||^2" in out
+    assert "to the best fit without a limit on atoms" in out
     assert (weights(answer())[:, 0] == nnls(data.A, data.b, max_atoms=4).x).all()
 
 
@@ -237,6 +244,74 @@ def test_what_is_wrong_with_the_last_target_is_said_before_the_first_is_fitted(
     assert run(capsys, "solve", "A.npy", "B.npy", "--loss", "poisson")[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "1/2 ||A x - b||^2"),
+        (("--penalty", 2), "1/2 ||A x - b||^2 + 2 sum(x)"),
+        (("--loss", "poisson"), "poisson loss"),
+        (("--loss", "poisson", "--penalty", 0.5), "poisson loss + 0.5 sum(x)"),
+    ],
+)
+def test_what_the_gap_is_of_is_said(options, expected, data, capsys):
+    _, out, _ = run(capsys, "solve", "A.npy", "b.npy", *options, "--out", "x.json")
+    assert re.search(rf"gap +\S+ of {re.escape(expected)}, proven", out)
+    assert answer()["objective"] == expected
+
+
+@pytest.mark.parametrize("options", [(), ("--loss", "poisson", "--max-atoms", 2)])
+def test_a_gap_that_is_not_finite_is_never_proven(options, data, capsys, monkeypatch):
+    from conepursuit.estimators import linear
+
+    def without_gap(fit):
+        return SimpleNamespace(**vars(fit) | {"gap": np.inf, "proven": True})
+
+    def fitted(*arguments):
+        return [without_gap(fit) for fit in fit_linear(*arguments)]
+
+    fit_linear = linear.fit_linear
+    found = SimpleNamespace(x=np.zeros(40), rnorm=1.0, gap=np.inf, proven=True,
+                            status=nnls(data.A, data.b).status, n_iter=1)  # fmt: skip
+    monkeypatch.setattr(fits, "nnls", lambda *args, **options: found)
+    monkeypatch.setattr(linear, "fit_linear", fitted)
+    _, out, _ = run(capsys, "solve", "A.npy", "b.npy", *options, "--out", "x.json")
+    assert "proven" not in out
+    assert re.search("gap +not known", out)
+    assert answer()["targets"][0]["proven"] is False
+
+
+def test_an_audit_without_a_gap_is_not_proven(data, capsys, monkeypatch):
+    from conepursuit.cli import auditing
+
+    nothing = SimpleNamespace(gap=np.inf, violation=0.0, method="bound")
+    monkeypatch.setattr(auditing, "certify_nnls", lambda *args: nothing)
+    np.save("x.npy", np.zeros(40))
+    code, out, _ = run(capsys, "solve", "A.npy", "b.npy", "--certify", "x.npy")
+    assert code == 1
+    assert "proven" not in out
+    nothing.gap, nothing.violation = np.array([0.0] * 3 + [np.inf] * 4), np.zeros(7)
+    np.save("x.npy", np.zeros((40, 7)))
+    code, out, _ = run(capsys, "solve", "A.npy", "B.npy", "--certify", "x.npy")
+    assert code == 1
+    assert "3 of 7" in out
+
+
+def test_a_row_is_to_be_transposed(data, capsys):
+    np.save("row.npy", data.b[None])
+    assert run(capsys, "solve", "A.npy", "row.npy")[2].endswith("for 30 x 40. Transpose it.\n")
+    assert "ranspose" not in run(capsys, "solve", "A.npy", "A.npy", "--certify", "b.npy")[2]
+
+
+def test_what_cannot_be_encoded_is_replaced():
+    Path("A.csv").write_text("é,b\n1,0\n0,1\n", encoding="utf-8")
+    np.save("b.npy", np.ones(2))
+    command = [sys.executable, "-m", "conepursuit.cli", "solve", "A.csv", "b.npy"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert re.search(rb"^[ |]+\?[ |]+1[ |]*$", done.stdout, re.MULTILINE)
+
+
 def test_sparse_files_give_what_dense_ones_do(data, capsys):
     A = np.where(data.A > 0.7, data.A, 0.0)
     np.save("A.npy", A)
@@ -253,7 +328,7 @@ def test_an_audit_passes_a_solution(name, data, capsys):
         run(capsys, "solve", "A.npy", "b.npy", "--out", name)
     code, out, err = run(capsys, "solve", "A.npy", "b.npy", "--certify", name)
     assert (code, err) == (0, "")
-    assert re.search(r"gap +\S+, proven", out)
+    assert re.search(r"gap +\S+ of 1/2 \|\|A x - b\|\|\^2, proven", out)
     assert "violation" in out
 
 
@@ -268,7 +343,8 @@ def test_an_audit_fails_what_is_none(data, capsys):
     np.save("x.npy", -x)
     code, _, err = run(capsys, "solve", "A.npy", "b.npy", "--certify", "x.npy")
     assert code == 2
-    assert "must not be negative" in err
+    assert "x.npy: the weights must not be negative; the least is -" in err
+    assert "np." not in err
 
 
 def test_an_audit_passes_what_is_close_enough(data, capsys):
@@ -386,6 +462,9 @@ WRONG = {
     "factorize A.npy --loss huber": "'huber' is not one of 'frobenius'",
     "factorize minus.npy": "minus.npy must hold a matrix",
     "factorize signed.npy": "Negative values in data",
+    "factorize A.npy --format csv": "--format csv needs a folder to write to. Add --out DIR.",
+    "solve /dev/null b.npy": "/dev/null: only named files are read",
+    "solve - b.npy": "-: only named files are read",
     "factorize A.npy --out b.npy": "--out must be a folder; b.npy is a file",
     "reproduce synthetic everything": "there is no experiment 'everything'. Use synthetic,",
 }
@@ -523,6 +602,33 @@ def test_reproduce_passes_on_what_to_run(complete, expected, monkeypatch, capsys
     assert run(capsys, "reproduce", first, "--out", "there", "--quick")[0] == expected
     assert run(capsys, "reproduce")[0] == expected
     assert called == [([first], "there", True), ([], "out", False)]
+
+
+def test_the_help_of_reproduce_says_what_and_how_long(capsys):
+    from conepursuit.cli.app import EXPERIMENTS
+    from conepursuit.experiments import runner
+
+    assert EXPERIMENTS == runner.NAMES
+    _, out, _ = run(capsys, "reproduce", "--help")
+    words = " ".join(out.split())
+    assert ", ".join(runner.NAMES) in words
+    assert "about half an hour, and about a minute with --quick" in words
+    assert "Data is needed for nmf, garrote and kl" in words
+
+
+def test_where_missing_data_belongs_is_said(capsys, monkeypatch, tmp_path):
+    from conepursuit.datasets import FILES, cache_folder
+
+    first = next(iter(FILES.values())).path
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CONEPURSUIT_DATA", raising=False)
+    last = run(capsys, "datasets")[1].splitlines()[-1]
+    assert f"belong below {cache_folder()}, or below a folder that CONEPURSUIT_DATA" in last
+    assert str(cache_folder() / first) in last
+    monkeypatch.setenv("CONEPURSUIT_DATA", str(tmp_path / "mine"))
+    last = run(capsys, "datasets")[1].splitlines()[-1]
+    assert last.endswith(f"is {tmp_path / 'mine' / first}.")
 
 
 def test_datasets_are_listed(capsys, monkeypatch, tmp_path):

@@ -11,6 +11,7 @@ from scipy import io, sparse
 
 from conepursuit.cli import main
 from conepursuit.cli.fits import read_problem
+from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import read, read_matrix, read_targets
 from conepursuit.cli.writing import replacing, write_csv, write_json, write_npy
 
@@ -42,7 +43,14 @@ TABLES = {
     "weights of our own": ("atom,a,b\n0,1,2\n1,3,4.5\n", ["a", "b"], ["0", "1"]),
     "weights of targets without names": ("atom,0,1\ns,1,2\n7,3,4.5\n", ["0", "1"], ["s", "7"]),
     "a short header, as of R": ("a,b\nr,1,2\ns,3,4.5\n", ["a", "b"], ["r", "s"]),
-    "a short header above numbers": ("a,b\n7,1,2\n8,3,4.5\n", ["a", "b"], ["7", "8"]),
+    "a short header above 1, 2": ("a,b\n1,1,2\n2,3,4.5\n", ["a", "b"], ["1", "2"]),
+    "a short header above 0, 1": ("a,b\n0,1,2\n1,3,4.5\n", ["a", "b"], ["0", "1"]),
+    "pandas with wavelengths": (",400,410.5\n7,1,2\n5,3,4.5\n", ["400", "410.5"], ["7", "5"]),
+    "pandas with names of all kinds": (",a,b\n7,1,2\ns,3,4.5\n", ["a", "b"], ["7", "s"]),
+    "names of rows, the first of them missing": (
+        "id,a,b\nNA,1,2\ns,3,4.5\n", ["a", "b"], ["NA", "s"],
+    ),
+    "underscores are names": ("1_1,1_2\n1,2\n3,4.5\n", ["1_1", "1_2"], None),
     "exponents": ("1e0,+2.\n30E-1,4.5\n", None, None),
 }  # fmt: skip
 
@@ -57,6 +65,88 @@ def test_tables(kind, suffix):
     found = read(save(f"x.{suffix}", text))
     assert found.values.tolist() == NUMBERS
     assert (found.columns, found.rows) == (columns, rows)
+
+
+PLAIN = {
+    "a first line and a second that are both equally spaced": "1,2,3\n4,5,6\n",
+    "one line": "1,2,3\n",
+    "two columns": "400,410\n1,5\n",
+    "a line that is not equally spaced": "400,410,430\n1,5,2\n",
+    "a line that falls and rises": "1,2,1\n1,5,2\n",
+    "a first column without a header": "1,5\n2,7\n3,6\n",
+    "missing numbers": ",,\n1,2,3\n",
+}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_lines_of_numbers_are_no_headers(kind):
+    found = read(save("x.csv", PLAIN[kind]))
+    assert found.values.size == PLAIN[kind].count(",") + PLAIN[kind].count("\n")
+    assert (found.columns, found.rows) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,5\n2,7\n", "a,b\n1,5\n2,7\n4,5\n", "a\n1\n2\n3\n"])
+def test_columns_of_numbers_are_no_names_of_rows(text):
+    assert read(save("x.csv", text)).rows is None
+
+
+ASKED = {
+    ("400,410,420\n1,5,2\n", True, None): (["400", "410", "420"], None, [[1, 5, 2]]),
+    ("400,410,420\n1,5,2\n", False, None): (None, None, [[400, 410, 420], [1, 5, 2]]),
+    ("a,b\n1,5\n2,7\n3,6\n", None, True): (["b"], ["1", "2", "3"], [[5], [7], [6]]),
+    ("a,b\n1,5\n2,7\n3,6\n", None, False): (["a", "b"], None, [[1, 5], [2, 7], [3, 6]]),
+    ("r,1,2\ns,3,4\n", False, None): (None, ["r", "s"], [[1, 2], [3, 4]]),
+    ("id,1,2\ns,3,4\n", True, None): (["1", "2"], ["s"], [[3, 4]]),
+    ("a,b\n7,1,2\n", None, True): (["a", "b"], ["7"], [[1, 2]]),
+    ("id,a\n<LOD,1\n7,2\n", None, True): (["a"], ["<LOD", "7"], [[1], [2]]),
+    (",a\n0,1\n", None, False): (["", "a"], None, [[0, 1]]),
+    ("y\n1\n2\n", None, True): (["y"], None, [[1], [2]]),
+    ("k;l,a\nx;1,1\n", None, True): (["a"], ["x;1"], [[1]]),
+}
+
+
+@pytest.mark.parametrize(("text", "header", "row_names"), ASKED)
+def test_what_is_asked_for_is_not_guessed(text, header, row_names):
+    found = read(save("x.csv", text), Layout(header, row_names))
+    columns, rows, numbers = ASKED[text, header, row_names]
+    assert (found.columns, found.rows, found.values.tolist()) == (columns, rows, numbers)
+
+
+def test_semicolons_in_names_are_none_of_separators():
+    found = read(save("x.csv", "a;x,b;y\n1,2\n"))
+    assert found.columns == ["a;x", "b;y"]
+    assert read(save("x.csv", "id,a\nx;1,1\n")).rows == ["x;1"]
+    assert read(save("x.csv", "i;d,a\nr;s,1\n")).rows == ["r;s"]
+    with pytest.raises(ValueError, match="semicolon-separated"):
+        read(save("x.tsv", "a;b\n1,5;2\n"))
+
+
+def test_options_settle_all_tables_of_a_command(capsys):
+    save("A.csv", "t,a,b\n1,1,0\n2,0,1\n3,0,0\n")
+    save("b.csv", "t,y\n1,4\n2,5\n3,0\n")
+    assert main(["solve", "A.csv", "b.csv"]) == 2
+    assert "Use --row-names or --no-row-names" in capsys.readouterr().err
+    assert main(["solve", "A.csv", "b.csv", "--row-names", "--out", "x.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "A.csv: 3 x 2, header, row names\nb.csv: 3, header, row names\n" in out
+    assert main(["solve", "A.csv", "b.csv", "--row-names", "--certify", "x.csv"]) == 0
+    assert "x.csv: 2, header, row names\n" in capsys.readouterr().out
+    assert main(["solve", "A.csv", "b.csv", "--no-row-names", "--out", "x.csv"]) == 0
+    assert "b.csv: 3 x 2, header, no row names\n" in capsys.readouterr().out
+    assert main(["solve", "A.csv", "b.csv", "--no-row-names", "--certify", "x.csv"]) == 0
+    assert main(["factorize", "A.csv", "--components", "1", "--row-names"]) == 0
+    assert "A.csv: 3 x 2, header, row names\n" in capsys.readouterr().out
+    save("A.csv", "1,2,3\n0,5,1\n1,0,2\n")
+    assert main(["factorize", "A.csv", "--components", "1", "--no-header"]) == 0
+    assert "A.csv: 3 x 3, no header, no row names\n" in capsys.readouterr().out
+
+
+def test_rows_that_do_not_agree_say_what_was_understood(capsys):
+    save("A.csv", "a,b\n1,0\n0,1\n")
+    save("b.csv", "1\n2\n3\n")
+    assert main(["solve", "A.csv", "b.csv"]) == 2
+    err = capsys.readouterr().err
+    assert "A.csv was read with header, no row names. b.csv was read with no header" in err
 
 
 def test_a_table_keeps_every_digit():
@@ -168,7 +258,24 @@ WRONG_TABLES = {
     "a,b,c\n1,2\n": "got 3 names on line 1 and 2 columns on line 2",
     "r,1,2\ns,3,4\n": "may or may not have a header",
     "id,400,410\nr,1,2\n": "may or may not have a header",
-    "1;2\n3;4\n": "got '3;4' on line 2",
+    "1;2\n3;4\n": "looks like semicolon-separated values, perhaps with decimal commas",
+    "a;b\n1,5;2,5\n": "looks like semicolon-separated values",
+    "id;a\nr;1,5\n": "got 'r;1,5' on line 2. Save it with commas and decimal points",
+    "a,b\n1,2\n<LOD,4\n": "got '<LOD' on line 3, column 0 counted from 0. If the first",
+    "a,b\n1%,2\n3,4\n": "got '3' on line 3, column 0 counted from 0, below '1%' on line 2",
+    'a,b\n,2\n"1,234",4\n5,6\n': "got '5' on line 4, column 0 counted from 0, below '1,234'",
+    "a,b\n7,1,2\n8,3,4.5\n": "got '7' on line 2. If its commas are decimal ones",
+    "a,b\n1,1,2\n2,3,4\n4,5,6\n": "one name fewer in its header than columns",
+    "a,b\nr,1,2\n2,3,4\n": "got '2' on line 3",
+    "y\n1,5\n": "got '1' on line 2. If its commas are decimal ones",
+    "400,410,420\n1,5,2\n": "400, 410, 420, ..., are equally spaced. Use --header or --no-header",
+    "420,410,400\n1,,2\n": "Use --header or --no-header",
+    "a,b\n1,5\n2,7\n3,6\n": "row names: the numbers in its first column, 1, 2, 3, ...,",
+    "a,b\n0.3,5\n0.2,7\n0.1,6\n": "Use --row-names or --no-row-names",
+    "1,<LOD,3\n4,5,6\n": "line 1 holds text, '<LOD', and numbers, 1. Use --header",
+    ",5,3,4\n4,5,6,7\n": "the first cell is empty, and the rest of its line are numbers",
+    ",b\nr,1,2\n": "got 1 names on line 1 and 2 columns on line 2",
+    "1,x\n": "got 'x' on line 1, column 1",
 }
 
 

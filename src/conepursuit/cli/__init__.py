@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 DONE, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 """The exit codes."""
@@ -17,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         What follows the name of the program; by default what the shell passed on.
     """
+    _print_what_can_be_encoded()
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -34,6 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         text = error.format_message()  # none where there was no command, and the help was printed
         return complain(text, BAD_INPUT) if text else BAD_INPUT
+
+
+def _print_what_can_be_encoded() -> None:
+    """Let streams replace what they cannot encode, rather than fail when a fit is done."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -56,6 +56,28 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether all .csv and .tsv files begin with a line of names.",
+        show_default="detected",
+    ),
+]
+
+RowNames = Annotated[
+    bool | None,
+    typer.Option(
+        "--row-names/--no-row-names",
+        help="Whether their first columns hold names of rows.",
+        show_default="detected",
+    ),
+]
+
+EXPERIMENTS = ("synthetic", "nmf", "garrote", "tightness", "kl", "complexity", "theory")
+"""The names in `conepursuit.experiments.runner`, which the help is not to import."""
+
+
 def show_version(wanted: bool) -> None:
     """Print the version and exit."""
     if wanted:
@@ -103,17 +125,22 @@ def solve(
             metavar="FILE", help="Write the weights as .csv, or all that is known as .json."
         ),
     ] = None,
+    header: Header = None,
+    row_names: RowNames = None,
 ) -> int:
     """Fit b by a non-negative combination of the columns of A.
 
     Files are .npy, .npz (file.npz:name for one of several arrays), .mtx
     (Matrix Market), or .csv and .tsv, with or without names.
     """
+    from conepursuit.cli.layouts import Layout
+
+    layout = Layout(header, row_names)
     if certify is None:
         from conepursuit.cli import solving
 
         return solving.solve(
-            atoms, targets, loss=loss.value, penalty=penalty, max_atoms=max_atoms, out=out
+            atoms, targets, layout, loss=loss.value, penalty=penalty, max_atoms=max_atoms, out=out
         )
     if loss != Loss.SQUARED or penalty or max_atoms is not None or out is not None:
         raise ValueError(
@@ -122,7 +149,7 @@ def solve(
         )
     from conepursuit.cli import auditing
 
-    return auditing.audit(atoms, targets, certify)
+    return auditing.audit(atoms, targets, certify, layout)
 
 
 @app.command(
@@ -143,17 +170,26 @@ def factorize(
         typer.Option(metavar="DIR", help="Write W, H, the path of ranks and a summary there."),
     ] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="How W and H are written.")
-    ] = Format.NPY,
+        Format | None,
+        typer.Option("--format", help="How --out writes W and H.", show_default="npy"),
+    ] = None,
+    header: Header = None,
+    row_names: RowNames = None,
 ) -> int:
     """Find X ~ W H with W, H >= 0, one component after the other.
 
     Files are as for conepursuit solve.
     """
     from conepursuit.cli import factoring
+    from conepursuit.cli.layouts import Layout
 
     return factoring.factorize(
-        matrix, components=components, loss=loss.value, out=out, format_=format_.value
+        matrix,
+        Layout(header, row_names),
+        components=components,
+        loss=loss.value,
+        out=out,
+        format_=None if format_ is None else format_.value,
     )
 
 
@@ -168,7 +204,17 @@ def demo(
     return DONE
 
 
-@app.command(epilog="Example: conepursuit reproduce synthetic nmf --quick")
+@app.command(
+    epilog="Example: conepursuit reproduce synthetic nmf --quick",
+    help=f"""Run the experiments of the paper again and set them beside what was published.
+
+    The experiments: {", ".join(EXPERIMENTS)}.
+
+    All of them take about half an hour, and about a minute with --quick.
+
+    Data is needed for nmf, garrote and kl; see conepursuit datasets.
+    """,
+)
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Which; all by default.")
@@ -176,7 +222,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="On a small budget.")] = False,
 ) -> int:
-    """Run the experiments of the paper again and set them beside what was published."""
+    """Run experiments of the paper."""
     from rich.console import Console
 
     from conepursuit.experiments import runner

@@ -8,30 +8,39 @@ from rich.text import Text
 
 from conepursuit.arrays import Array
 from conepursuit.cli import DONE, NOT_CONVERGED, complain
-from conepursuit.cli.display import facts, gap_in_words, heading, spread, table
+from conepursuit.cli.display import facts, gap_in_words, heading, show_files, spread, table
 from conepursuit.cli.fits import Problem, read_problem, read_weights, target_names
+from conepursuit.cli.layouts import Layout
+from conepursuit.cli.tables import DETECT
 from conepursuit.nnls import certify_nnls
 
 TOLERANCE, ROUNDING = 1e-8, 1e-14
 """An answer passes whose gap is at most this share of the decrease since 0, or of 1/2 ||b||^2."""
 
 
-def audit(A: str, b: str, x: str) -> int:
+def audit(A: str, b: str, x: str, layout: Layout = DETECT) -> int:
     """Audit the weights in a file from the data alone; return 0 if they are a solution."""
-    problem = read_problem(A, b)
-    weights = read_weights(x, problem)
+    problem = read_problem(A, b, layout)
+    data = read_weights(x, problem, layout)
+    weights = data.values
     certificate = certify_nnls(problem.A.values, problem.b.values, weights)
     gap, violation = np.atleast_1d(certificate.gap), np.atleast_1d(certificate.violation)
-    proven = np.atleast_1d(np.asarray(certificate.method) != "estimate")
+    proven = np.atleast_1d(np.asarray(certificate.method) != "estimate") & np.isfinite(gap)
     console = Console(highlight=False)
+    show_files(console, problem.A, problem.b, data)
     title = f"{heading(problem)}: audit of {x}"
     if problem.many:
         rows = [spread("gap", gap), spread("violation", violation)]
         summary = table(f"{title}, {len(gap)} targets", ("", "least", "median", "largest"), rows)
-        console.print(Group(summary, facts([("proven", f"{int(proven.sum())} of {len(gap)}")])))
+        lines = [
+            ("gap", f"of {problem.objective}"),
+            ("proven", f"{int(proven.sum())} of {len(gap)}"),
+        ]
+        console.print(Group(summary, facts(lines)))
     else:
         steepest = f"{violation[0]:.2g}  (how steeply an atom descends; 0 at a solution)"
-        lines = [("gap", gap_in_words(gap[0], bool(proven[0]))), ("violation", steepest)]
+        words = gap_in_words(gap[0], bool(proven[0]), problem.objective)
+        lines = [("gap", words), ("violation", steepest)]
         console.print(Group(Text(title, style="bold"), facts(lines)))
     return _verdict(problem, x, gap <= largest_gaps(problem, weights))
 

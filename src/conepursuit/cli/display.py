@@ -14,6 +14,7 @@ from rich.text import Text
 
 from conepursuit.arrays import Array
 from conepursuit.cli.fits import Fit, Problem
+from conepursuit.cli.reading import Data
 
 MOST_ROWS = 20
 """The most atoms or ranks that are shown."""
@@ -50,16 +51,22 @@ def heading(problem: Problem) -> str:
     kind = "Non-negative least squares" if squared else f"Non-negative fit, {problem.loss} loss"
     parts = [f"{kind}, {problem.A.size}"]
     parts += [f"penalty {problem.penalty:g}"] if problem.penalty else []
-    parts += [f"at most {problem.max_atoms} atoms"] if problem.max_atoms else []
+    atoms = "atom" if problem.max_atoms == 1 else "atoms"
+    parts += [f"at most {problem.max_atoms} {atoms}"] if problem.max_atoms else []
     return ", ".join(parts)
 
 
 def formula(problem: Problem) -> str:
     """Return what is reported of a fit."""
-    if problem.plain:
-        return "||A x - b||"
-    loss = "1/2 ||A x - b||^2" if problem.loss == "squared" else f"{problem.loss} loss"
-    return f"{loss} + {problem.penalty:g} sum(x)" if problem.penalty else loss
+    return "||A x - b||" if problem.plain else problem.objective
+
+
+def show_files(console: Console, *files: Data) -> None:
+    """Print what tables of text were taken for, a line for each."""
+    for data in files:
+        if data.understood:
+            text = f"{data.file}: {data.size}, {data.understood}"
+            console.print(Text(text, style="dim"), soft_wrap=True)
 
 
 def show_fit(console: Console, problem: Problem, fit: Fit) -> None:
@@ -74,15 +81,23 @@ def show_fit(console: Console, problem: Problem, fit: Fit) -> None:
     lines = [
         ("support", f"{len(support)} of {len(x)} atoms"),
         (problem.measure, f"{fit.measure[0]:.6g}  ({formula(problem)})"),
-        ("gap", gap_in_words(fit.gap[0], bool(fit.proven[0]))),
+        ("gap", gap_in_words(fit.gap[0], bool(fit.proven[0]), problem.objective)),
+        *limit_in_words(problem),
         ("status", f"{status.name}: {status.value}"),
     ]
     console.print(Group(table(heading(problem), ("atom", "weight"), rows, note), facts(lines)))
 
 
-def gap_in_words(gap: float, proven: bool) -> str:
+def gap_in_words(gap: float, proven: bool, objective: str) -> str:
     """Return how far a fit may be from the best, and whether that is proved."""
-    return f"{gap:.2g}, proven" if proven else f"{gap:.2g}, an estimate: not proven"
+    if not np.isfinite(gap):
+        return f"not known: no bound on {objective} was found"
+    return f"{gap:.2g} of {objective}, {'proven' if proven else 'an estimate: not proven'}"
+
+
+def limit_in_words(problem: Problem) -> list[tuple[str, str]]:
+    """Return what the gap is to, where the number of atoms is limited."""
+    return [("", "to the best fit without a limit on atoms")] if problem.max_atoms else []
 
 
 def show_fits(console: Console, problem: Problem, fit: Fit) -> None:
@@ -95,6 +110,8 @@ def show_fits(console: Console, problem: Problem, fit: Fit) -> None:
     ]
     counts = Counter(status.name for status in fit.status)
     lines = [
+        ("gap", f"of {problem.objective}"),
+        *limit_in_words(problem),
         ("proven", f"{int(np.sum(fit.proven))} of {n_targets}"),
         ("status", ", ".join(f"{name} {number}" for name, number in counts.most_common())),
     ]
@@ -104,7 +121,7 @@ def show_fits(console: Console, problem: Problem, fit: Fit) -> None:
 
 def spread(name: str, numbers: Array) -> tuple[str, str, str, str]:
     """Return the least, the median and the largest of some numbers, as a row."""
-    least, median, largest = (f"{np.quantile(numbers, q):.4g}" for q in (0.0, 0.5, 1.0))
+    least, median, largest = (f"{of(numbers):.4g}" for of in (np.min, np.median, np.max))
     return name, least, median, largest
 
 

@@ -11,28 +11,41 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conepursuit.arrays import Array
 from conepursuit.cli import DONE, NOT_CONVERGED, complain
-from conepursuit.cli.display import MOST_ROWS, Waiting, facts, table
+from conepursuit.cli.display import MOST_ROWS, Waiting, facts, show_files, table
+from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import Data, read_matrix
+from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json, write_npy
 from conepursuit.estimators.factorization import GreedyNMF
 
 
-def factorize(X: str, *, components: str, loss: str, out: Path | None, format_: str) -> int:
+def factorize(
+    X: str,
+    layout: Layout = DETECT,
+    *,
+    components: str,
+    loss: str,
+    out: Path | None,
+    format_: str | None,
+) -> int:
     """Factorise the matrix in a file, print and write the factors, and return the exit code."""
+    if format_ is not None and out is None:
+        raise ValueError(f"--format {format_} needs a folder to write to. Add --out DIR.")
     model = GreedyNMF(rank(components), loss=loss)
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder; {out} is a file.")
-    data = read_matrix(X, missing=True)
+    data = read_matrix(X, layout, missing=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
         with Waiting(Console(stderr=True), f"factorising {data.size}"):
             W = model.fit_transform(data.values)
     console = Console(highlight=False)
+    show_files(console, data)
     show(console, data, model)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write(out, data, model, W, format_, converged=not caught)
+        write(out, data, model, W, format_ or "npy", converged=not caught)
         console.print(f" The factors are in {out}.", markup=False, soft_wrap=True)
     if not caught:
         return DONE

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array
+from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import Data, read_matrix, read_targets
+from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json
 from conepursuit.nnfit import nnfit
 from conepursuit.nnls import nnls
@@ -69,19 +71,28 @@ class Problem:
         return "residual" if self.plain else "value"
 
     @property
+    def objective(self) -> str:
+        """What is minimised, and what gaps are of."""
+        loss = "1/2 ||A x - b||^2" if self.loss == "squared" else f"{self.loss} loss"
+        return f"{loss} + {self.penalty:g} sum(x)" if self.penalty else loss
+
+    @property
     def many(self) -> bool:
         """Whether there are several targets."""
         return len(self.b.values.shape) == 2
 
 
-def read_problem(A: str, b: str, **options: Any) -> Problem:
+def read_problem(A: str, b: str, layout: Layout = DETECT, **options: Any) -> Problem:
     """Return the problem in two files whose rows belong together."""
-    atoms, targets = read_matrix(A), read_targets(b)
+    atoms, targets = read_matrix(A, layout), read_targets(b, layout)
     m = atoms.values.shape[0]
     if targets.values.shape[0] != m:
+        taken = [f" {data.file} was read with {data.understood}." for data in (atoms, targets)
+                 if data.understood]  # fmt: skip
+        advice = " Transpose it." if targets.values.shape[1:] == (m,) else ""
         raise ValueError(
             f"{b} must have a row for each of the {m} rows of {A}; got {targets.size} for "
-            f"{atoms.size}."
+            f"{atoms.size}.{advice}{''.join(taken)}"
         )
     if atoms.rows and targets.rows and atoms.rows != targets.rows:
         pairs = enumerate(zip(atoms.rows, targets.rows, strict=True))
@@ -149,9 +160,10 @@ def _fit(problem: Problem, b: Array) -> Fit:
         measure = found.value
     else:
         return _fit_greedily(problem, b)
+    proven = np.logical_and(found.proven, np.isfinite(found.gap))
     return Fit(
         found.x.reshape(A.shape[1], -1),
-        *map(np.atleast_1d, (measure, found.gap, found.proven, found.status, found.n_iter)),
+        *map(np.atleast_1d, (measure, found.gap, proven, found.status, found.n_iter)),
     )
 
 
@@ -170,7 +182,7 @@ def _fit_greedily(problem: Problem, b: Array) -> Fit:
         np.stack([fit.coef for fit in fits], axis=1),
         np.array([m * fit.path.values[-1] for fit in fits]),
         np.array([m * fit.gap for fit in fits]),
-        np.array([fit.proven for fit in fits]),
+        np.array([fit.proven and np.isfinite(fit.gap) for fit in fits]),
         status,
         np.array([fit.n_iter for fit in fits]),
     )
@@ -191,6 +203,7 @@ def write_fit(path: Path, problem: Problem, fit: Fit) -> None:
             "b": problem.b.file,
             "shape": list(problem.A.values.shape),
             "loss": problem.loss,
+            "objective": problem.objective,
             "penalty": problem.penalty,
             "max_atoms": problem.max_atoms,
             "atoms": names,
@@ -221,12 +234,24 @@ def target_names(problem: Problem) -> list[str]:
     return problem.b.columns or [str(i) for i in range(n_targets)]
 
 
-def read_weights(given: str, problem: Problem) -> Array:
+def read_weights(given: str, problem: Problem, layout: Layout = DETECT) -> Data:
     """Return the weights in a file of any kind, or in one that `write_fit` wrote."""
+    data = _read_weights(given, problem, layout)
+    least = data.values.min(initial=0.0)
+    if least < 0:
+        raise ValueError(
+            f"{given}: the weights must not be negative; the least is {least:.3g}. Write 0 in its "
+            "place if that is rounding."
+        )
+    return data
+
+
+def _read_weights(given: str, problem: Problem, layout: Layout) -> Data:
+    """Return the weights in a file, of any sign."""
     shape = (problem.A.values.shape[1], *problem.b.values.shape[1:])
     if Path(given).suffix.lower() == ".json":
-        return _weights_from_json(given, shape)
-    data = read_targets(given)
+        return Data(_weights_from_json(given, shape), given)
+    data = read_targets(given, DETECT if _is_ours(given) else layout)
     names, counted = problem.A.columns, [str(j) for j in range(shape[0])]
     if data.rows and names and data.rows not in (names, counted):
         raise ValueError(f"the names of atoms in {given} must be those of {problem.A.file}.")
@@ -238,7 +263,16 @@ def read_weights(given: str, problem: Problem) -> Array:
             f"{given} must hold a weight for each column of {problem.A.file} and each target, "
             f"shape {shape}; got {values.shape}."
         )
-    return values
+    return replace(data, values=values)
+
+
+def _is_ours(given: str) -> bool:
+    """Return whether a file is a table that `write_fit` wrote, whatever the others are like."""
+    path = Path(given)
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(5) == b"atom,"
 
 
 def _weights_from_json(given: str, shape: tuple[int, ...]) -> Array:

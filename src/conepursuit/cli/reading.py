@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array
-from conepursuit.cli.tables import read_table
+from conepursuit.cli.layouts import Layout
+from conepursuit.cli.tables import DETECT, read_table
 
 SUFFIXES = ".npy, .npz, .csv, .tsv or .mtx"
 
@@ -47,6 +48,14 @@ class Data:
         """The shape, in words."""
         return " x ".join(map(str, self.values.shape))
 
+    @property
+    def understood(self) -> str:
+        """What a table of text was taken for, in words; nothing for files of other kinds."""
+        if self.lines is None:
+            return ""
+        header = "no header" if self.columns is None else "header"
+        return f"{header}, {'no row names' if self.rows is None else 'row names'}"
+
     def place(self, row: int, column: int) -> str:
         """Return where an entry stands, in words."""
         name = "" if self.columns is None else f" ({self.columns[column]!r})"
@@ -54,9 +63,9 @@ class Data:
         return f"row {row}, column {column}{name}, counted from 0{line}"
 
 
-def read_matrix(given: str, *, missing: bool = False) -> Data:
+def read_matrix(given: str, layout: Layout = DETECT, *, missing: bool = False) -> Data:
     """Return the matrix in a file, dense or sparse; NaN is an error unless it means missing."""
-    data = read(given)
+    data = read(given, layout)
     if data.values.ndim != 2:
         raise ValueError(
             f"{given} must hold a matrix, with an atom for each column; got shape "
@@ -66,9 +75,9 @@ def read_matrix(given: str, *, missing: bool = False) -> Data:
     return data
 
 
-def read_targets(given: str) -> Data:
+def read_targets(given: str, layout: Layout = DETECT) -> Data:
     """Return a vector, or a matrix with a target for each of several columns; both are dense."""
-    data = read(given)
+    data = read(given, layout)
     check_entries(data, missing=False)
     values = data.values.toarray() if sparse.issparse(data.values) else data.values
     if values.ndim not in (1, 2):
@@ -81,12 +90,12 @@ def read_targets(given: str) -> Data:
     return replace(data, values=values)
 
 
-def read(given: str) -> Data:
+def read(given: str, layout: Layout = DETECT) -> Data:
     """Return what a file holds; ``file.npz:name`` is one of several arrays."""
     path, name = located(given)
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
-        table = read_table(path, "," if suffix == ".csv" else "\t")
+        table = read_table(path, "," if suffix == ".csv" else "\t", layout)
         values: Any = np.frombuffer(table.numbers, dtype=np.float64).reshape(len(table.lines), -1)
         data = Data(values, given, table.columns, table.rows, table.lines)
     elif suffix in (".npy", ".npz", ".mtx"):
@@ -104,9 +113,13 @@ def located(given: str) -> tuple[Path, str | None]:
     if not path.exists() and ".npz:" in given:
         start, _, name = given.rpartition(":")
         path = Path(start)
+    if given == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
+        raise ValueError(
+            f"{path}: only named files are read, {SUFFIXES}, no pipes or devices. Save it first."
+        )
     if not path.exists():
         raise ValueError(f"{path}: there is no such file.")
-    if not path.is_file():
+    if path.is_dir():
         raise ValueError(f"{path} must be a file, {SUFFIXES}; it is a folder.")
     return path, name
 

@@ -10,22 +10,32 @@ from rich.console import Console
 
 from conepursuit.callbacks import batch_progress
 from conepursuit.cli import DONE, NOT_CONVERGED, complain
-from conepursuit.cli.display import Waiting, show_fit, show_fits
+from conepursuit.cli.display import Waiting, show_files, show_fit, show_fits
 from conepursuit.cli.fits import Problem, fit_all, read_problem, write_fit
+from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import located
+from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import check_target
 
 
 def solve(
-    A: str, b: str, *, loss: str, penalty: float, max_atoms: int | None, out: Path | None
+    A: str,
+    b: str,
+    layout: Layout = DETECT,
+    *,
+    loss: str,
+    penalty: float,
+    max_atoms: int | None,
+    out: Path | None,
 ) -> int:
     """Fit the targets in a file, print and write the answer, and return the exit code."""
     if out is not None:
         check_target(out, (".json", ".csv"), [located(given)[0] for given in (A, b)])
-    problem = read_problem(A, b, loss=loss, penalty=penalty, max_atoms=max_atoms)
+    problem = read_problem(A, b, layout, loss=loss, penalty=penalty, max_atoms=max_atoms)
     with progress(problem) as advance:
         fit = fit_all(problem, advance)
     console = Console(highlight=False)
+    show_files(console, problem.A, problem.b)
     (show_fits if problem.many else show_fit)(console, problem, fit)
     if out is not None:
         write_fit(out, problem, fit)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
-CORNERS = {"", "atom"}
-"""What stands above names of rows, whatever these are: of pandas and R, and of our own weights."""
+from conepursuit.cli.layouts import (
+    CORNERS,
+    Layout,
+    Line,
+    check_first_column,
+    check_separator,
+    check_short_header,
+    has_header,
+    is_missing,
+    is_number,
+    is_text,
+)
 
-MISSING = {"", "na", "n/a", "nan", "null"}
-"""What stands for a number that is missing, in any case."""
-
-Line: TypeAlias = tuple[int, list[str]]
-"""The number of a line, from 1, and its cells."""
+DETECT = Layout()
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +44,11 @@ class Table:
     rows: list[str] | None
 
 
-def read_table(path: Path, delimiter: str) -> Table:
+def read_table(path: Path, delimiter: str, wanted: Layout = DETECT) -> Table:
     """Return a table of numbers, with or without a line and a column of names."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
-            return _parsed(_lines(csv.reader(file, delimiter=delimiter)), path)
+            return _parsed(_lines(csv.reader(file, delimiter=delimiter)), path, delimiter, wanted)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a table of text in UTF-8: {error}.") from None
 
@@ -56,40 +60,44 @@ def _lines(reader: Iterator[list[str]]) -> Iterator[Line]:
             yield reader.line_num, cells  # type: ignore[attr-defined]  # it is a csv.reader
 
 
-def _parsed(lines: Iterator[Line], path: Path) -> Table:
+def _parsed(lines: Iterator[Line], path: Path, delimiter: str, wanted: Layout) -> Table:
     """Return the numbers, line by line."""
-    head = [line for line in (next(lines, None), next(lines, None)) if line is not None]
+    head = _head(lines)
     if not head:
         raise ValueError(f"{path} is empty.")
-    header, named = layout([cells for _, cells in head], path)
-    columns = [cell.strip() for cell in head[0][1]] if header else None
-    first = head[header]
-    width = len(first[1])
-    if columns is not None and named and len(columns) == width:
-        columns = columns[1:]  # what stands above the names of rows
-    skip = int(named)
-    if columns is not None and len(columns) != width - skip:
-        raise ValueError(
-            f"{path} must have a name for each column; got {len(columns)} names on line "
-            f"{head[0][0]} and {width - skip} columns on line {first[0]}."
-        )
-    numbers, ends = array("d"), array("q")
-    rows: list[str] = []
-    for line, cells in _chained(head[header:], lines):
-        if len(cells) != width:
-            raise ValueError(
-                f"{path} must have as many columns on each line; got {len(cells)} on line {line}, "
-                f"and {width} on line {first[0]}."
-            )
-        try:
-            numbers.extend(map(float, cells[skip:]))
-        except ValueError:
-            # Those before the cell that is wrong are there already.
-            del numbers[len(ends) * (width - skip) :]
-            numbers.extend(_numbers(cells, skip, line, path))
-        ends.append(line)
-        rows.extend(cell.strip() for cell in cells[:skip])
-    return Table(numbers, ends, columns, rows if named else None)
+    if not wanted.row_names:
+        check_separator(head[:2], delimiter, path)
+    header = has_header(head[:2], path, wanted.header)
+    body = head[header:]
+    if not body:
+        raise ValueError(f"{path} has a line of names, but no numbers.")
+    width = len(body[0][1])
+    first = head[0][1]
+    corner = header and first[0].strip() in CORNERS
+    short = header and not corner and len(first) == width - 1
+    told = wanted.row_names
+    if told is None and corner:
+        told = True
+    named = width > 1 and (_begins_with_name(body) or short if told is None else told)
+    columns = _columns(head, named, short, path) if header else None
+    grid = Grid(path, width, int(named), check=told is None and not short)
+    for line in _chained(body, lines):
+        grid.add(*line)
+    if short and named and told is None:
+        check_short_header(grid.rows, grid.lines, path)
+    if header and not named and told is None and width > 1:
+        check_first_column(grid.numbers[::width], path)
+    return Table(grid.numbers, grid.lines, columns, grid.rows if named else None)
+
+
+def _head(lines: Iterator[Line]) -> list[Line]:
+    """Return the first two lines, and those up to one whose first cell is not missing."""
+    head: list[Line] = []
+    for line in lines:
+        head.append(line)
+        if len(head) > 1 and not is_missing(line[1][0]):
+            break
+    return head
 
 
 def _chained(first: list[Line], rest: Iterator[Line]) -> Iterator[Line]:
@@ -97,45 +105,82 @@ def _chained(first: list[Line], rest: Iterator[Line]) -> Iterator[Line]:
     yield from rest
 
 
-def layout(head: list[list[str]], path: Path) -> tuple[bool, bool]:
-    """Return whether the first line is a header, and whether the first column has names of rows.
+def _begins_with_name(body: list[Line]) -> bool:
+    """Return whether the first cell of a first column that is not missing is text."""
+    told = [cells[0] for _, cells in body if not is_missing(cells[0])]
+    return bool(told) and is_text(told[0])
 
-    The header is told by a cell that is not a number; names of rows by one that is not a number
-    in the line below, by one of `CORNERS`, or by a header that is one cell shorter, as R writes it.
-    """
-    first, second = head[0], head[-1]
-    counted = [str(i) for i in range(len(first) - 1)]
-    by_pandas = len(first) > 1 and not first[0].strip() and first[1:] == counted
-    header = by_pandas or any(is_text(cell) for cell in first)
-    if not header:
-        return False, False
-    if len(head) == 1:
-        raise ValueError(f"{path} has a line of names, but no numbers.")
-    named = len(second) > 1 and (is_text(second[0]) or len(second) == len(first) + 1)
-    unclear = first[0].strip() not in CORNERS and not any(is_text(cell) for cell in first[1:])
-    if named and unclear and len(second) == len(first):
+
+def _columns(head: list[Line], named: bool, short: bool, path: Path) -> list[str]:
+    """Return the names of the columns that hold numbers."""
+    (line, cells), (below, others) = head[:2]
+    columns = [cell.strip() for cell in cells]
+    if named and not short:
+        columns = columns[1:]  # what stands above the names of rows
+    n_columns = len(others) - named
+    if len(columns) != n_columns:
         raise ValueError(
-            f"{path} may or may not have a header: every line begins with text, and the "
-            "rest of the first one are numbers. Remove the first column, or give the columns "
-            "names that are not numbers."
+            f"{path} must have a name for each column; got {len(columns)} names on line "
+            f"{line} and {n_columns} columns on line {below}."
         )
-    return True, named or (len(first) > 1 and first[0].strip() in CORNERS)
+    return columns
 
 
-def is_text(cell: str) -> bool:
-    """Return whether a cell is neither a number nor missing."""
-    with suppress(ValueError):
-        float(cell)
-        return False
-    return cell.strip().lower() not in MISSING
+class Grid:
+    """Collects numbers and names, line by line.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    width : int
+        Its number of cells on each line.
+    skip : int
+        How many of them are names.
+    check : bool
+        Whether the first column was told to hold names, or numbers, by its first cell.
+    """
 
-def _numbers(cells: list[str], skip: int, line: int, path: Path) -> Iterator[float]:
-    """Yield the numbers of a line, NaN for those that are missing."""
-    for column, cell in enumerate(cells[skip:]):
-        if is_text(cell):
+    def __init__(self, path: Path, width: int, skip: int, *, check: bool) -> None:
+        self.path, self.width, self.skip, self.check = path, width, skip, check
+        self.numbers, self.lines = array("d"), array("q")
+        self.rows: list[str] = []
+
+    def add(self, line: int, cells: list[str]) -> None:
+        """Add a line, or say what is wrong with it."""
+        if len(cells) != self.width:
             raise ValueError(
-                f"{path} must hold numbers; got {cell.strip()!r} on line {line}, column {column} "
-                "counted from 0."
+                f"{self.path} must have as many columns on each line; got {len(cells)} on line "
+                f"{line}, and {self.width} on line {self.lines[0]}."
             )
-        yield float("nan") if cell.strip().lower() in MISSING else float(cell)
+        if self.check and self.skip and is_number(cells[0]):
+            raise ValueError(
+                f"{self.path} must hold names or numbers in its first column, not both; got "
+                f"{cells[0].strip()!r} on line {line}, column 0 counted from 0, below "
+                f"{self._text()}. If all are names, use --row-names."
+            )
+        try:
+            self.numbers.extend(map(float, cells[self.skip :]))
+        except ValueError:
+            # Those before the cell that is wrong are there already.
+            del self.numbers[len(self.lines) * (self.width - self.skip) :]
+            self.numbers.extend(self._parsed(line, cells))
+        self.lines.append(line)
+        self.rows.extend(cell.strip() for cell in cells[: self.skip])
+
+    def _text(self) -> str:
+        """Return the first name, and where it is."""
+        i = next(i for i, name in enumerate(self.rows) if is_text(name))
+        return f"{self.rows[i]!r} on line {self.lines[i]}"
+
+    def _parsed(self, line: int, cells: list[str]) -> Iterator[float]:
+        """Yield the numbers of a line, NaN for those that are missing."""
+        for column, cell in enumerate(cells[self.skip :]):
+            if is_text(cell):
+                named = self.check and self.width > 1 and column == self.skip == 0
+                hint = " If the first column holds names, use --row-names." if named else ""
+                raise ValueError(
+                    f"{self.path} must hold numbers; got {cell.strip()!r} on line {line}, column "
+                    f"{column} counted from 0.{hint}"
+                )
+            yield float("nan") if is_missing(cell) else float(cell)
