@@ -9,6 +9,7 @@ from scipy.special import expit
 from conepursuit import FCMP, NNMP, Cone, ExactStep, UnitVectors, minimize
 from conepursuit.datasets import load_sonar
 from conepursuit.experiments import garrote
+from conepursuit.experiments import garrote_protocol as protocol
 from conepursuit.testing import check_objective
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
@@ -23,7 +24,7 @@ def sonar():
 @pytest.fixture(scope="module")
 def outcomes(sonar):
     """All 100 splits, about 13 seconds."""
-    return garrote.published_protocol(*sonar)
+    return protocol.published_protocol(*sonar)
 
 
 def random_split(seed=0, n=40, d=6):
@@ -31,27 +32,27 @@ def random_split(seed=0, n=40, d=6):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = np.where(X @ rng.normal(size=d) + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
-    train, test = next(garrote.splits(n))
-    return garrote.Split.fitted(X, y, train, test)
+    train, test = next(protocol.splits(n))
+    return protocol.Split.fitted(X, y, train, test)
 
 
 def test_splits_are_those_of_the_default_stream_of_matlab():
     stream = np.random.RandomState(5489)
     # rand(1, 3) in a fresh MATLAB session
     np.testing.assert_allclose(stream.random_sample(3), [0.8147, 0.9058, 0.1270], atol=5e-5)
-    both = list(garrote.splits(207, 2))
+    both = list(protocol.splits(207, 2))
     for train, test in both:
         assert (len(train), len(test)) == (145, 62)
         assert sorted([*train, *test]) == list(range(207))
     assert both[0][0][:5].tolist() == [122, 98, 173, 31, 39]
     assert both[1][0][:5].tolist() == [125, 188, 86, 36, 73]
-    assert [len(part) for part in next(garrote.splits(208))] == [146, 62]
+    assert [len(part) for part in next(protocol.splits(208))] == [146, 62]
 
 
 def test_the_ridge_penalises_its_intercept():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 4)), np.where(rng.random(30) < 0.7, 1.0, -1.0)
-    b, beta = garrote.ridge(X, y, penalty=0.5)
+    b, beta = protocol.ridge(X, y, penalty=0.5)
     pull = y * expit(-y * (b + X @ beta))
     assert 0.5 * b == pytest.approx(pull.sum(), abs=1e-8)
     np.testing.assert_allclose(0.5 * beta, X.T @ pull, atol=1e-8)
@@ -67,7 +68,9 @@ def test_coordinate_descent_finds_the_certified_minimum_of_made_data():
     objective = split.loss(split.train)
     c, b, _ = split.descended(intercept=False)
     assert b == split.offset
-    assert objective.value(c) == pytest.approx(garrote.certified_minimum(objective).value, rel=1e-7)
+    assert objective.value(c) == pytest.approx(
+        protocol.certified_minimum(objective).value, rel=1e-7
+    )
     refitted, b, _ = split.descended(intercept=True)
     assert split.loss(split.train, b).value(refitted) < objective.value(c)
 
@@ -75,10 +78,10 @@ def test_coordinate_descent_finds_the_certified_minimum_of_made_data():
 def test_the_penalty_of_the_objective_is_that_of_a_cone_on_the_axes():
     split = random_split()
     objective = split.loss(split.train)
-    bare = garrote.GarroteLoss(objective.Z, objective.loss.y, split.offset, penalty=0.0)
-    cone = Cone(UnitVectors(objective.shape), penalty=garrote.GARROTE)
+    bare = protocol.GarroteLoss(objective.Z, objective.loss.y, split.offset, penalty=0.0)
+    cone = Cone(UnitVectors(objective.shape), penalty=protocol.GARROTE)
     penalised = minimize(bare, cone, FCMP(variant=1), tol=1e-7)
-    expected = garrote.certified_minimum(objective)
+    expected = protocol.certified_minimum(objective)
     assert penalised.value == pytest.approx(expected.value, rel=1e-7)
     np.testing.assert_allclose(penalised.x, expected.x, atol=1e-3)
 
@@ -156,7 +159,7 @@ def test_100_iterations_are_far_from_the_minimum(outcomes):
 
 @needs_data
 def test_methods_agree_where_they_converge(sonar):
-    runs = garrote.converged(*sonar, n_splits=2)
+    runs = protocol.converged(*sonar, n_splits=2)
     for name in ("FCMP variant 1", "FCMP variant 1, sphere", "PWMP", "AMP", "NNG"):
         np.testing.assert_allclose(runs[name].excess, 0.0, atol=1e-8)
     assert (runs["NNMP"].excess > 1e-6).all()  # sublinear
@@ -165,9 +168,9 @@ def test_methods_agree_where_they_converge(sonar):
 
 @needs_data
 def test_with_patience_nnmp_agrees_too(sonar):
-    split = garrote.Split.fitted(*sonar, *next(garrote.splits(207)))
+    split = protocol.Split.fitted(*sonar, *next(protocol.splits(207)))
     objective = split.loss(split.train)
-    best = garrote.certified_minimum(objective).value
+    best = protocol.certified_minimum(objective).value
     cone = Cone(UnitVectors(objective.shape))
     near = minimize(objective, cone, NNMP(ExactStep()), max_iter=20_000, tol=1e-6)
     assert near.value == pytest.approx(best, rel=1e-6)
@@ -177,7 +180,7 @@ def test_with_patience_nnmp_agrees_too(sonar):
 def test_what_is_found(outcomes, sonar):
     """The greedy rows are the paper's, the row of coordinate descent is not."""
     kept = {name: {k: v.tolist() for k, v in vars(o).items()} for name, o in outcomes.items()}
-    near = garrote.converged(*sonar, n_splits=1)
+    near = protocol.converged(*sonar, n_splits=1)
     ends = {name: {k: v.tolist() for k, v in vars(o).items()} for name, o in near.items()}
     found = garrote.present({"published": kept, "all-rows": kept, "converged": ends})
     agrees = {one.what.split(":")[0]: one.agrees for one in found.comparisons}

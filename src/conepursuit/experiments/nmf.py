@@ -22,7 +22,7 @@ from conepursuit.datasets import load_cbcl_faces, load_mni152, load_reuters
 from conepursuit.estimators.factorization import GreedyNMF
 from conepursuit.experiments import nmf_baselines as peers
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
-from conepursuit.experiments.garrote import single_threaded
+from conepursuit.experiments.garrote_protocol import single_threaded
 from conepursuit.experiments.nmf_baselines import Data, Factors
 from conepursuit.plotting import COLOURS
 
