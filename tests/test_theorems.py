@@ -23,16 +23,12 @@ from conepursuit import (
     iterates,
     minimize,
 )
+from conepursuit.theory import sublinear_bound
 from problems import random_problem
 
 
 def states(f, domain, algorithm, n):
     return [s for s, _ in zip(iterates(f, domain, algorithm), range(n + 1), strict=False)]
-
-
-def sublinear_bound(t, smoothness, rho, radius, delta, start):
-    """Theorem 2: 4 (2/delta L rho^2 radius^2 + eps_0) / (delta t + 4)."""
-    return 4 * (2 / delta * smoothness * rho**2 * radius**2 + start) / (delta * t + 4)
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.7, 0.3])
@@ -52,7 +48,14 @@ def test_theorem_2_sublinear_bound_at_every_iteration(algorithm, delta):
         # With the weights' sum for the gauge, rho must bound that sum (errata A8).
         rho = max(weights.sum(), *(s.iterate.size for s in run))
         errors = np.array([s.value - optimum for s in run])
-        bound = sublinear_bound(np.arange(len(run)), 1.0, rho, atoms.radius, delta, errors[0])
+        bound = sublinear_bound(
+            np.arange(len(run)),
+            smoothness=1.0,
+            rho=rho,
+            radius=atoms.radius,
+            accuracy=delta,
+            start=errors[0],
+        )
         assert (errors <= bound).all()
 
 
@@ -65,7 +68,9 @@ def test_theorem_2_for_a_quadratic_with_its_own_smoothness():
         run = states(f, Cone(UnitVectors(8)), NNMP(), 200)
         rho = max(solved.weights.sum(), *(s.iterate.size for s in run))
         errors = np.array([s.value - solved.value for s in run])
-        bound = sublinear_bound(np.arange(len(run)), f.smoothness, rho, 1.0, 1.0, errors[0])
+        bound = sublinear_bound(
+            np.arange(len(run)), smoothness=f.smoothness, rho=rho, radius=1.0, start=errors[0]
+        )
         assert (errors <= bound).all()
 
 

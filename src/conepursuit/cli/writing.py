@@ -1,32 +1,16 @@
-"""Files that are written beside and renamed, so that an interrupt leaves no half of one."""
+"""The files that commands write."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` when it is complete."""
-    target = path.resolve()  # a link stays one
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+from conepursuit.files import replacing
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 from conepursuit.datasets import DatasetNotFoundError
 from conepursuit.experiments.findings import Experiment, Findings, Table
 from conepursuit.experiments.report import Section, draw, page
+from conepursuit.files import replacing
 
 NAMES = ("synthetic", "nmf", "garrote", "tightness", "kl", "complexity", "theory")
 PACKAGES = ("conepursuit", "numpy", "scipy", "scikit-learn", "numba")
@@ -250,11 +251,10 @@ def facts(quick: bool) -> dict[str, str]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file beside and rename it, so that an interrupt leaves no half of one."""
+    """Write a file and the folders that it needs, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from conepursuit.objectives import LeastSquares
 from conepursuit.plotting import COLOURS
 from conepursuit.solve import minimize
 from conepursuit.steps import CurvatureStep
+from conepursuit.theory import diameter
 
 N_PROBLEMS, N_ITER = 20, 50
 MARKS = (10, 20, 50)
@@ -42,16 +43,15 @@ def contestants(atoms: Array, y: Array) -> dict[str, tuple[Domain, Algorithm]]:
     """Return the algorithms of the paper and the Frank-Wolfe baselines, each with its domain."""
     cone = Cone(Dictionary(atoms))
     hull = Hull(cone.atoms, radius=10 * norm(y))
-    distances = np.maximum(2 - 2 * atoms.T @ atoms, 0)
-    diameter = max(1.0, float(np.sqrt(distances.max())))  # the origin is an atom
+    curvature = diameter(atoms) ** 2
     return {
         "FCMP variant 1": (cone, FCMP(variant=1)),
         "FCMP variant 0": (cone, FCMP(variant=0)),
         "PWMP": (cone, PWMP()),
         "AMP": (cone, AMP()),
         "NNMP": (cone, NNMP()),
-        "PWMP affine inv.": (cone, PWMP(CurvatureStep(diameter**2))),
-        "AMP affine inv.": (cone, AMP(CurvatureStep(diameter**2))),
+        "PWMP affine inv.": (cone, PWMP(CurvatureStep(curvature))),
+        "AMP affine inv.": (cone, AMP(CurvatureStep(curvature))),
         "NNMP affine inv.": (cone, NNMP(CurvatureStep(1.0), norm="gauge")),
         "pairwise FW": (hull, PFW()),
         "away-steps FW": (hull, AFW()),
