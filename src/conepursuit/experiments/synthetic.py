@@ -197,6 +197,7 @@ def _comparisons(protocols: Mapping[str, Mapping[str, Outcome]]) -> list[Compari
     ordered = all(row == sorted(row) for row in means)
     script = protocols["script"]
     start, fall = script["PWMP"].mean[0], script["PWMP"].mean[50] / script["PWMP"].mean[10]
+    near = script["Frank-Wolfe"].mean[50] / script["NNMP"].mean[50]
     stuck = int((script["FNNOMP"].last > 1e-6 * start).sum())
     return [
         Comparison(
@@ -223,9 +224,8 @@ def _comparisons(protocols: Mapping[str, Mapping[str, Outcome]]) -> list[Compari
         Comparison(
             "Frank-Wolfe on the rescaled set",
             "close to NNMP (figure)",
-            f"{script['Frank-Wolfe'].mean[50] / script['NNMP'].mean[50]:.2f} times NNMP's at "
-            "t = 50",
-            agrees=True,
+            f"{near:.2f} times NNMP's at t = 50",
+            bool(0.5 < near < 2),
         ),
     ]
 
