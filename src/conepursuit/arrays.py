@@ -52,6 +52,25 @@ def norm(a: Array) -> float:
     return sqrt(max(inner(a, a), 0.0))
 
 
+def overlap(a: Array | float, b: Array | float) -> float:
+    """Return sum_i |a_i b_i|, or a bound on it; a number stands for an array of that norm."""
+    if type(a) is np.ndarray and type(b) is np.ndarray:
+        return float(np.abs(a).reshape(-1) @ np.abs(b).reshape(-1))
+    return _norm_of(a) * _norm_of(b)
+
+
+def magnitude(a: Array, b: Array | None = None) -> Array | float:
+    """Return |a| + |b| for every entry, or their norms where entries are not at hand."""
+    if type(a) is np.ndarray and (b is None or type(b) is np.ndarray):
+        size: Array = np.abs(a)
+        return size if b is None else size + np.abs(b)
+    return norm(a) + (0.0 if b is None else norm(b))
+
+
+def _norm_of(a: Array | float) -> float:
+    return a if isinstance(a, float) else norm(a)
+
+
 def is_finite(a: Array) -> bool:
     """Return whether no entry is NaN or infinite."""
     if type(a) is np.ndarray:

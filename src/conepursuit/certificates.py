@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, prod
 from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import lstsq
 
-from conepursuit.arrays import Vector, norm
+from conepursuit.arrays import EPS, Array, Vector, magnitude, norm, overlap
 from conepursuit.domains import Domain
 from conepursuit.iterate import Local
 from conepursuit.objectives.base import Objective
+from conepursuit.rounding import product_rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Certificate:
         needed as no atom descends; "dual" where a dual point does; "estimate" where nothing does.
     accuracy : float
         delta of the oracle's answer, promised or measured; nan where nothing is known of it.
+    rounding : float
+        How much of the gap, at most, is there for the rounding of what it was computed from.
     """
 
     violation: float
@@ -40,21 +43,22 @@ class Certificate:
     gap: float
     method: str
     accuracy: float = 1.0
+    rounding: float = 0.0
 
     @property
     def proven(self) -> bool:
-        """Whether f(x) - f* <= gap is proved, up to the rounding of inner products."""
+        """Whether f(x) - f* <= gap is proved, with the rounding of everything it is made of."""
         return self.method != "estimate"
 
 
 SLACK, ATTEMPTS = 1e-4, 3
 """The share of their slopes by which atoms are made to ascend, and how often it is made larger."""
 
-NOISE = 1e-15
-"""Scores below this times ||g|| ||a|| are the rounding of a sum."""
+USELESS = 1e-3
+"""A gap of all of f(x) counts as a proof only where less than this share of it is not likely."""
 
-Certifier: TypeAlias = Callable[[Local, float], Certificate]
-"""Takes what is known at an iterate and f(x) without the penalty."""
+Certifier: TypeAlias = Callable[..., Certificate]
+"""Takes what is known at an iterate, f(x) without the penalty, and how far x may be off."""
 
 
 def certifier(objective: Objective, domain: Domain) -> Certifier:
@@ -77,19 +81,27 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
 
     *estimate*: ``|<g, x>| + ||x|| * max_a (-<g, a> - lambda) / ||a||``, where neither is to be had:
     what would be gained on the way of length ||x|| along the steepest atom.
+
+    m and c have the rounding of the scores in them, and what else may be wrong in double
+    precision is added to every bound (`allowance`).
     """
     atoms, penalty = domain.atoms, domain.penalty
     t = None if domain.signed else atoms.positive_functional()
-    reach, floor = inf, -objective.excess(0.0)
+    length, reach, floor = 0.0 if t is None else norm(t), inf, -objective.excess(0.0)
     if t is not None and objective.minimizer_bound is not None:
-        reach = norm(t) * objective.minimizer_bound
+        reach = length * objective.minimizer_bound
 
-    def certify(local: Local, value: float) -> Certificate:
+    def certify(local: Local, value: float, drift: Array | float = 0.0) -> Certificate:
         x, gradient, height = local.iterate.x, local.gradient, local.height
-        known = local.floor is not None
+        known, noise = local.floor is not None, atoms.noise(gradient)
+        rough = noise * (atoms.radius or float(local.answer.norms()[0]))
         least = min(local.score - penalty, 0.0) if local.floor is None else local.floor
+        least -= rough
         worst = max(0.0, -least - penalty)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
+        tilt = shift * t if shift and t is not None else None
+        size, w = magnitude(gradient, tilt), local.iterate
+        extra = allowance(objective, penalty, x, value, w.size, len(w.weights), size, drift)
         bounds = [(inf, "estimate")]
         if worst == 0.0 or domain.radius < inf:
             bounds.append((height + (domain.radius * worst if worst else 0.0), "radius"))
@@ -100,23 +112,61 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         elif not domain.signed and worst == 0.0:
             duals.append((0.0, 1.0 if penalty else inf))
         if penalty and least < 0:
-            duals.append((0.0, penalty / -least))
+            duals.append((0.0, (1.0 - 4 * EPS) * penalty / -least))
         for c, largest in duals:
-            tilt = c * t if c and t is not None else None
-            dual = objective.duality_gap(x, value, gradient, tilt, largest)
+            dual = objective.duality_gap(x, value, gradient, tilt if c else None, largest)
             if dual is not None:
                 bounds.append((dual + penalty * local.iterate.size, "dual"))
         gap, method = min(bounds)
-        if not (isfinite(gap) and known):
+        gap = max(float(gap), 0.0) + extra
+        above = value - floor + penalty * local.iterate.size + extra
+        if not (isfinite(gap) and known and gap < above):
             steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
-            steepness /= atoms.accuracy or 1.0
-            gap, method = abs(height) + (norm(x) or inf) * steepness, "estimate"
-            if value - floor + penalty * local.iterate.size <= gap:
-                gap, method = value - floor + penalty * local.iterate.size, "dual"
+            guess = abs(height) + (norm(x) or inf) * steepness / (atoms.accuracy or 1.0)
+            true = above <= guess or (isfinite(gap) and known and guess > USELESS * above)
+            gap, method = (above, "dual") if true else (guess, "estimate")
         violation = max(0.0, -local.score)
-        return Certificate(violation, height, max(float(gap), 0.0), method, local.accuracy)
+        rounding = extra + min(shift, noise if worst else 0.0) * length * norm(x)
+        if domain.radius < inf:
+            rounding += rough * domain.radius
+        return Certificate(
+            violation, height, max(float(gap), 0.0), method, local.accuracy, rounding
+        )
 
     return certify
+
+
+def allowance(
+    objective: Objective,
+    penalty: float,
+    x: Array,
+    value: float,
+    total: float,
+    count: int,
+    size: Array | float,
+    drift: Array | float,
+) -> float:
+    """Return how far a gap that was computed in double precision may be below the exact one.
+
+    Parameters
+    ----------
+    x, value : array, float
+        The point, and f there.
+    total, count : float, int
+        The sum of the weights, and how many they are.
+    size : array or float
+        A bound on the entries of the gradient and of the dual point; a number bounds their norms.
+    drift : array or float
+        How far each entry of x may be from that of the sum of its atoms.
+
+    Notes
+    -----
+    A gap is <u, x> plus what f(x) + f*(u) exceeds <u, x> by. The first term is wrong by the
+    rounding of an inner product and by u times the drift; the second one is the objective's.
+    """
+    rounding = product_rounding(prod(objective.shape)) * overlap(size, x) + overlap(size, drift)
+    rounding += 4 * EPS * (1 + count) * penalty * total
+    return rounding + objective.gap_rounding(x, value, size, drift)
 
 
 def least_tilt(scores: Vector, products: Vector) -> float:
@@ -128,7 +178,9 @@ def least_tilt(scores: Vector, products: Vector) -> float:
     return least if least <= most else inf
 
 
-def local_bound(objective: Objective, local: Local, value: float) -> float | None:
+def local_bound(
+    objective: Objective, local: Local, value: float, drift: Array | float
+) -> float | None:
     """Return a proven gap from the atoms with weight, None where they do not prove one.
 
     Notes
@@ -148,17 +200,19 @@ def local_bound(objective: Objective, local: Local, value: float) -> float | Non
         return None
     long = norms > 0  # a start may put weight on an atom that is zero
     steepest = float((np.abs(local.scores[long]) / norms[long]).max(initial=0.0))
-    size = norm(local.gradient)
-    slack = SLACK * steepest + NOISE * size
+    slack = SLACK * steepest + 4 * domain.atoms.noise(local.gradient)
     for _ in range(ATTEMPTS):
         tilt = hessian(atoms.combine(lstsq(metric, slack * norms - local.scores)[0]))
-        answer = domain.atoms.lmo(local.gradient + tilt)
-        score = float(answer.inner(local.gradient + tilt)[0]) + domain.penalty
-        if score >= -NOISE * size * float(answer.norms()[0]):
+        u = local.gradient + tilt
+        if domain.atoms.ascends(u, domain.atoms.lmo(u), domain.penalty):
             largest = 1.0 if domain.penalty else inf
             gap = objective.duality_gap(x, value, local.gradient, tilt, largest)
             if gap is None or not isfinite(gap):
                 return None
-            return max(0.0, gap + domain.penalty * local.iterate.size)
+            size, w = magnitude(2 * local.gradient, tilt), local.iterate
+            extra = allowance(
+                objective, domain.penalty, x, value, w.size, len(w.weights), size, drift
+            )
+            return max(0.0, gap + domain.penalty * local.iterate.size) + extra
         slack *= 100.0
     return None

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-from conepursuit.arrays import EPS, Array, Vector, norm
-from conepursuit.certificates import least_tilt
+from conepursuit.arrays import EPS, Array, Vector, magnitude, norm
+from conepursuit.certificates import allowance, least_tilt
 from conepursuit.fitting import Point, Problem
 from conepursuit.linear import rmatvec
+from conepursuit.rounding import product_rounding
 
 LEVELLINGS = 3
 """How often atoms may join that a dual point has made descend."""
@@ -42,8 +43,7 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
     half of `level`; the gradient of its model, u = g + H A z, is a dual point if no other
     atom descends along it, and as close to the solution as the step. A multiple of a positive
     functional does what is left, or all where there is none; with a penalty, multiples of the
-    gradient serve as well. Where no atom descends along the gradient itself, f(x) - f* is at most
-    <g, x>, with the penalty's share.
+    gradient serve as well.
     """
     penalty, objective = problem.penalty, problem.objective
     u, scores, weights = _levelled(problem, point, level, direct)
@@ -53,39 +53,56 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
     gap, height = _bound(problem, moved, u, scores), float(moved.weights @ moved.scores)
     if gap > level:
         gap = min(gap, _bound(problem, moved, moved.gradient, moved.scores))
-        if moved.scores.min() >= 0:
-            gap = min(gap, height)
     if gap < inf:
-        return moved, max(float(gap), 0.0), True
+        return moved, gap, True
     steepest = max(0.0, -float((moved.scores * problem.scale).min()))
     estimate = abs(height) + ((norm(moved.x) or inf) * steepest if steepest else 0.0)
     above = float(objective.excess(moved.value)) + penalty * moved.size
+    above += _allowance(problem, moved, magnitude(moved.gradient))
     return moved, min(above, estimate), above <= estimate
 
 
 def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
     """Return what a dual point proves, if need be after a tilt or, with a penalty, shortened.
 
-    `scores` are those of u, with the penalty.
+    `scores` are those of u, with the penalty. Their rounding counts against the proof, and so does
+    that of everything else in the bound.
     """
     objective, penalty = problem.objective, problem.penalty
+    # u is put together from the gradient and what is added to it, rounded each time.
+    size = max(norm(u), norm(point.gradient))
+    errors = problem.atoms.noise(u) + 4 * EPS * size
+    firm = scores - errors * problem.norms - 4 * EPS * penalty
     trials: list[tuple[Any, float]] = []
-    largest, least = (1.0 if penalty else inf), float(scores.min())
+    largest, least = (1.0 if penalty else inf), float(firm.min())
     if least >= 0:
         trials.append((0.0, largest))
     else:
         functional = problem.atoms.positive_functional()
         if functional is not None:
             functional = functional * objective.counted
-            shift = least_tilt(scores, rmatvec(problem.matrix, functional))
-            trials += [(shift * functional, largest)] if shift < inf else []
+            products = rmatvec(problem.matrix, functional)
+            shift = least_tilt(firm, products - problem.atoms.noise(functional) * problem.norms)
+            trials += [((1 + 8 * EPS) * shift * functional, largest)] if shift < inf else []
         if penalty:
-            trials.append((0.0, penalty / (penalty - least)))
-    gaps = [
-        objective.duality_gap(point.x, point.value, point.gradient, u - point.gradient + tilt, most)
-        for tilt, most in trials
-    ]
-    return penalty * point.size + min((g for g in gaps if g is not None), default=inf)
+            trials.append((0.0, (1 - 4 * EPS) * penalty / (penalty - least)))
+    gaps = []
+    for tilt, most in trials:
+        away = u - point.gradient + tilt
+        gap = objective.duality_gap(point.x, point.value, point.gradient, away, most)
+        if gap is not None:
+            extra = _allowance(problem, point, magnitude(2 * point.gradient, away))
+            gaps.append(max(gap + penalty * point.size, 0.0) + extra)
+    return min(gaps, default=inf)
+
+
+def _allowance(problem: Problem, point: Point, size: Array | float) -> float:
+    """Return how far a gap in double precision may be below the exact one; see `allowance`."""
+    count = int(np.count_nonzero(point.weights))
+    drift = product_rounding(count) * problem.absolute(point.weights)
+    return allowance(
+        problem.objective, problem.penalty, point.x, point.value, point.size, count, size, drift,
+    )  # fmt: skip
 
 
 def _levelled(
@@ -102,7 +119,11 @@ def _levelled(
     if settled.any():
         scores, known = problem.scores(u), True
     reach, steep = float(weights @ problem.norms), norm(u)
-    slack = min(max(0.5 * level / reach if reach else inf, EPS * steep), 1e-3 * steep)
+    # Less than the rounding of the slopes would prove nothing.
+    rounding = 4 * problem.atoms.noise(u)
+    slack = max(
+        min(max(0.5 * level / reach if reach else inf, EPS * steep), 1e-3 * steep), rounding
+    )
     change = np.zeros_like(weights)
     for _ in range(LEVELLINGS):
         if known:

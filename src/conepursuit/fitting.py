@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from conepursuit.arrays import Array, Vector, is_finite
+from conepursuit.arrays import Array, Vector, is_finite, magnitude
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors
+from conepursuit.certificates import allowance
 from conepursuit.domains import Cone
 from conepursuit.fits import inverted
 from conepursuit.linear import gram, matvec, rmatvec
@@ -102,6 +103,20 @@ class Problem:
     def scores(self, gradient: Array) -> Vector:
         """Return the slopes of all weights, with the penalty."""
         return rmatvec(self.matrix, gradient) + self.penalty
+
+    def rounding(self, point: Point) -> float:
+        """Return a gap below which there is nothing to gain: four times what rounding adds."""
+        size, count = magnitude(point.gradient), int(np.count_nonzero(point.weights))
+        return 4 * allowance(
+            self.objective, self.penalty, point.x, point.value, point.size, count, size, 0.0
+        )
+
+    def absolute(self, weights: Vector) -> Array:
+        """Return |A| w, of which the entries of A w have their rounding."""
+        used = np.flatnonzero(weights)
+        if sparse.issparse(self.matrix) or 2 * len(used) < len(weights):
+            return matvec(abs(self.matrix[:, used]), weights[used])
+        return matvec(np.abs(self.matrix), weights)
 
     def choose(self, wanted: Array) -> None:
         """Take the columns where `wanted` is True."""

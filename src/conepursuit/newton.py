@@ -247,7 +247,7 @@ def fit_newton(
     status, iteration = Status.MAX_ITER, 0
     for iteration in range(max_iter + 1):
         decrease = reference - point.total(penalty)
-        rounding = max(objective.rounding(point.x), 4 * EPS * abs(point.value))
+        rounding = problem.rounding(point)
         level = max(tol * decrease, rounding)
         near = max(min(NEAR * level, CLOSE * decrease), rounding)
         due = promise <= max(once, rounding) or iteration >= tried + PATIENCE

@@ -11,15 +11,16 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
 
 from conepursuit.arrays import Array, Vector, as_real_array
 from conepursuit.batches import fit_many
 from conepursuit.certificates import Certificate
 from conepursuit.fits import STATUSES, NNLSResult, inverted
-from conepursuit.linear import as_matrix, check_finite, column, dense, matvec, rmatvec
+from conepursuit.linear import as_matrix, check_finite, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
+from conepursuit.proofs import Proof, dense_column
+from conepursuit.rounding import resolution
 from conepursuit.targets import (
     as_vector,
     check_entries,
@@ -221,8 +222,6 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
 
 def _certificate(matrix: Any, b: Vector, x: Vector, name: str) -> Certificate:
     """Audit one target."""
-    from conepursuit.kernels.certificate import bound, estimate, tilt
-
     known = surveyed(matrix, b)
     if known is None:
         check_entries(b, name)
@@ -235,27 +234,17 @@ def _certificate(matrix: Any, b: Vector, x: Vector, name: str) -> Certificate:
                 float(np.ldexp(found.gap, 2 * power)),
                 found.method,
             )
-    fitted = matvec(matrix, x)
-    r = b - fitted
+    r = b - matvec(matrix, x)
     g = rmatvec(matrix, r)
-    t, v = np.ones(len(b)), tilt(g, known.sums)
-    used = np.flatnonzero(x)
-    if v < 0.0 and 0 < len(used) <= FEW:
-        passive = np.stack([_dense_column(matrix, int(j)) for j in used])
-        t = lstsq(passive, np.linalg.norm(passive, axis=1))[0]
-        v = tilt(g, rmatvec(matrix, t))
-    if v >= 0.0:
-        gap, proven = bound(r, fitted, t, v)
-    else:
-        gap, proven = estimate(g, known.inverse_norms, r, fitted)
     violation = max(0.0, float((g * known.inverse_norms).max()))
-    return Certificate(violation, -float(r @ fitted), gap, "dual" if proven else "estimate")
-
-
-def _dense_column(matrix: Any, j: int) -> Vector:
-    part = column(matrix, j)
-    full: Vector = part.toarray().ravel() if sparse.issparse(part) else part
-    return full
+    proof = Proof(matrix, b, x, r, g, known)
+    if not proof.fine and 0 < len(proof.used) <= FEW:
+        atoms = np.stack([dense_column(matrix, int(j)) for j in proof.used])
+        proof.along(lstsq(atoms, known.norms[proof.used], lapack_driver="gelsy")[0])
+        if not proof.fine:
+            proof.sharpen(atoms)
+    gap, proven = proof.settled()
+    return Certificate(violation, -float(g @ x), gap, "dual" if proven else "estimate")
 
 
 def _start(start: Any, shape: tuple[int, ...], limit: int) -> Array:
@@ -319,6 +308,10 @@ def fit_whole(
     dual, rnorm, gap, proven, code, steps = _kernel()(atoms, b, gram, x, limit, max_steps)
     if code < 0:
         return None
+    if not (proven and gap <= 0.5 * resolution(m) * float(b @ b)):
+        audit = _certificate(matrix, b, x, "b")
+        if audit.proven and (audit.gap < gap or not proven):
+            gap, proven = audit.gap, True
     return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)
 
 

@@ -17,6 +17,12 @@ from conepursuit.iterate import Direction, Iterate, Local
 from conepursuit.objectives.base import Objective
 from conepursuit.points import check_fit, point_to_certify
 
+SMALL = 1e-8
+"""Share of f(x) below which the gap of a quadratic is not improved by one more linear system."""
+
+LITTLE = 1e-10
+"""Share of f and its decrease up to which a gap may be called rounding."""
+
 
 class Status(Enum):
     """Why a run ended; the value says it in words."""
@@ -79,8 +85,13 @@ class State(NamedTuple):
     rounding: float = 0.0
 
     def within(self, tol: float) -> bool:
-        """Return whether gap <= tol * (f(0) - f(x)), or no more than the rounding of f."""
-        return self.certificate.gap <= max(tol * self.decrease, self.rounding)
+        """Return whether gap <= tol * (f(0) - f(x)), or is no more than rounding.
+
+        That is the rounding of f, or twice what the certificate allows for it, if that is little.
+        """
+        little = LITTLE * (abs(self.value) + abs(self.decrease))
+        rounding = max(self.rounding, min(2.0 * self.certificate.rounding, little))
+        return self.certificate.gap <= max(tol * self.decrease, rounding)
 
 
 class Trace(Mapping[str, Array]):
@@ -271,10 +282,11 @@ def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[flo
     Where the atoms have no positive functional, one is made from those with weight.
     """
     value, gradient = objective.value_and_gradient(iterate.x)
-    local = Local(domain, iterate, gradient)
-    certificate = certifier(objective, domain)(local, value)
-    if not (certificate.proven and objective.quadratic):
-        gap = local_bound(objective, local, value)
+    local, drift = Local(domain, iterate, gradient), iterate.atoms.drift(iterate.weights)
+    certificate = certifier(objective, domain)(local, value, drift)
+    small = certificate.gap <= SMALL * abs(value) and objective.quadratic
+    if not (certificate.proven and small):
+        gap = local_bound(objective, local, value, drift)
         if gap is not None and (gap < certificate.gap or not certificate.proven):
             certificate = replace(certificate, gap=gap, method="dual")
     return value + domain.penalty * iterate.size, certificate

@@ -26,6 +26,7 @@ from conepursuit.kernels.constants import (
     OPTIMAL,
 )
 from conepursuit.linear import column, rmatvec
+from conepursuit.proofs import Proof
 from conepursuit.results import Status
 
 BLOCK = 64
@@ -46,8 +47,9 @@ class Survey:
     ----------
     products : array of shape (n,)
         A'b.
-    inverse_norms : array of shape (n,)
-        One over the norms of the atoms, 0 for a zero atom; an estimate for a LinearOperator.
+    norms, inverse_norms : arrays of shape (n,)
+        The norms of the atoms, and one over them, 0 for a zero atom; estimates for a
+        LinearOperator, of which the first are on the safe side.
     sums : array of shape (n,)
         The sums of the entries of the atoms.
     regular : bool
@@ -55,16 +57,28 @@ class Survey:
     """
 
     products: Vector
+    norms: Vector
     inverse_norms: Vector
     sums: Vector
     regular: bool
 
     @classmethod
-    def of(cls, products: Vector, squares: Vector, sums: Vector, zeros_are_zero: bool) -> Survey:
-        """Make one from squared norms, given whether the atoms whose square is zero are."""
+    def of(
+        cls,
+        products: Vector,
+        squares: Vector,
+        sums: Vector,
+        zeros_are_zero: bool,
+        safety: float = 1,
+    ) -> Survey:
+        """Make one from squared norms, given whether the atoms whose square is zero are.
+
+        Estimated norms are multiplied by `safety` where they bound errors.
+        """
         positive = squares[squares != 0]
         regular = zeros_are_zero and bool(((positive >= LEAST) & (positive <= LARGEST)).all())
-        return cls(products, inverted(np.sqrt(squares)), sums, regular)
+        norms = np.sqrt(squares)
+        return cls(products, safety * norms, inverted(norms), sums, regular)
 
 
 @singledispatch
@@ -100,7 +114,7 @@ def _(matrix: LinearOperator, b: Vector) -> Survey:
     probes = np.random.default_rng(0).standard_normal((8, matrix.shape[0]))
     squares = np.mean([rmatvec(matrix, z) ** 2 for z in probes], axis=0)
     sums = rmatvec(matrix, np.ones(matrix.shape[0]))
-    return Survey.of(rmatvec(matrix, b), squares, sums, True)
+    return Survey.of(rmatvec(matrix, b), squares, sums, True, safety=8.0)
 
 
 def surveyed(matrix: Any, b: Vector) -> Survey | None:
@@ -263,23 +277,28 @@ class WorkingSet:
         slopes[self.chosen[self.weights > 0]] = 0.0
         return slopes
 
-    def certificate(self, scores: Vector, t: Vector | None = None) -> tuple[float, bool]:
-        """Return the gap, and whether it is proved by a tilt along t or else the ones."""
-        from conepursuit.kernels.certificate import bound, estimate, tilt
+    def certificate(self, scores: Vector, *, last: bool = False) -> tuple[float, bool]:
+        """Return the gap, and whether it is proved; if it is the `last` one, by the best proof.
 
-        fitted = self.b - self.residual
-        v = tilt(scores, self.known.sums if t is None else rmatvec(self.matrix, t))
-        if v >= 0.0:
-            return bound(self.residual, fitted, np.ones_like(self.b) if t is None else t, v)
-        return estimate(scores, self.known.inverse_norms, self.residual, fitted)
+        `scores` are A'r, r the residual.
+        """
+        x = self.solution()
+        proof = Proof(self.matrix, self.b, x, self.residual, scores, self.known)
+        if last and not proof.fine and self.count:
+            proof.along(self._functional())
+            if not proof.fine:
+                used = np.flatnonzero(self.weights)
+                used = used[np.argsort(self.chosen[used])]
+                proof.sharpen(self._atoms[used], self._rows)
+        return proof.settled()
 
-    def functional(self) -> Vector:
+    def _functional(self) -> Vector:
         """Return t in the span of the atoms with weight with <t, a> = ||a|| for each of them."""
         from conepursuit.kernels.certificate import functional
 
         size, part = len(self.chosen), np.empty(len(self._target()))
-        scale = self._scale(size)
-        functional(self._atoms[:size], scale, self._order, self.count, self._factor, part)
+        norms = np.sqrt(self._gram.diagonal()[:size])
+        functional(self._atoms[:size], norms, self._order, self.count, self._factor, part)
         if self._rows is None:
             return part
         t = np.zeros(len(self.b))
@@ -335,9 +354,7 @@ def fit_large(
 
 def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSResult:
     """Return the fit of a working set, with the best certificate that is to be had."""
-    gap, proven = work.certificate(scores)
-    if not proven and work.count:
-        gap, proven = work.certificate(scores, work.functional())
+    gap, proven = work.certificate(scores, last=True)
     rnorm = float(np.linalg.norm(work.residual))
     return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
 

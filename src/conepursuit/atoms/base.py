@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, norm
+from conepursuit.rounding import product_rounding
 
 
 class Atoms(ABC):
@@ -54,6 +56,13 @@ class Atoms(ABC):
 
     @abstractmethod
     def __getitem__(self, indices: Sequence[int] | Array) -> Atoms: ...
+
+    def drift(self, weights: Vector) -> Array | float:
+        """Return how far each entry of ``combine(weights)`` may be from that of the exact sum.
+
+        By default it is one number, a bound on the norm of the difference.
+        """
+        return product_rounding(len(self)) * float(np.abs(weights) @ self.norms())
 
     def norms(self) -> Vector:
         """Return (||a_i||)_i."""
@@ -141,6 +150,19 @@ class AtomSet(ABC):
         descent = (abs(score) if signed else -score) - penalty
         return max(descent, 0.0) / length if length > 0 else 0.0
 
+    def noise(self, gradient: Array) -> float:
+        """Return a bound on the rounding of <g, a>, for an atom of length one."""
+        return product_rounding(prod(self.shape)) * norm(gradient)
+
+    def ascends(self, gradient: Array, answer: Atoms, penalty: float) -> bool:
+        """Return whether <g, a> >= -penalty for every atom, whatever the rounding.
+
+        `answer` is the oracle's. Only an exact oracle can tell.
+        """
+        rounding = self.noise(gradient) * (self.radius or float(answer.norms()[0]))
+        score = float(answer.rescore(gradient, answer)[0])
+        return self.accuracy == 1.0 and score + penalty >= rounding
+
     @property
     def radius(self) -> float | None:
         """The largest norm of an atom, where it is known."""
@@ -156,11 +178,15 @@ class AtomSet(ABC):
         return None
 
     def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
-        """Return c >= 0 so that <g + c t, a> >= -penalty on all atoms, t the functional."""
+        """Return c >= 0 so that <g + c t, a> >= -penalty on all atoms, t the functional.
+
+        The rounding of the scores is in it.
+        """
         least = self.floor(gradient, answer)
         if least is None:
             least = min(float(answer.rescore(gradient, answer)[0]), 0.0)
-        return max(0.0, -least - penalty)
+        rounding = self.noise(gradient) * (self.radius or float(answer.norms()[0]))
+        return max(0.0, rounding - least - penalty)
 
     def gauge(self, x: Array) -> float | None:
         """Return min{c : x in c conv(A u {0})}, inf outside the cone, None where unknown."""

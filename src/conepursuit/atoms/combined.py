@@ -133,6 +133,7 @@ class Union(AtomSet):
             if t is None:
                 continue
             least = min(float(other.lmo(t).inner(t)[0]) for other in self.sets)
+            least -= self.noise(t) * (self.radius or 1.0)
             if least > 0 and self.accuracy == 1.0:
                 return t / min(least, 1.0)
         return None

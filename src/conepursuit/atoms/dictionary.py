@@ -137,7 +137,13 @@ class Dictionary(AtomSet):
     def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
         if self.norms is None:
             return super().shift(gradient, answer, penalty)
-        return self.steepness(gradient, answer, penalty, signed=False)
+        return self.steepness(gradient, answer, penalty, signed=False) + self.noise(gradient)
+
+    def ascends(self, gradient: Array, answer: Atoms, penalty: float) -> bool:
+        lookup = getattr(answer, "lookup", None)
+        if self.norms is None or not isinstance(lookup, Pass):
+            return super().ascends(gradient, answer, penalty)
+        return bool((lookup.scores + penalty >= self.noise(gradient) * self.norms).all())
 
     @cached_property
     def _ones(self) -> Array | None:
@@ -153,14 +159,16 @@ class Dictionary(AtomSet):
                 f"functional must have shape {self.shape}, one entry per row of the "
                 f"dictionary; got {functional.shape}."
             )
-        values = self.scores(functional)
+        values, rounding = self.scores(functional), 0.0
         if self.norms is not None:
             values = values[self.norms > 0] / self.norms[self.norms > 0]
-        least = float(values.min(initial=inf))
+            rounding = self.noise(functional)
+        least = float(values.min(initial=inf)) - rounding
         if not least > 0:
             raise ValueError(
-                "functional must have a positive inner product with every atom; the "
-                f"least is {least:.3g}. See Dictionary.find_functional."
+                "functional must have a positive inner product with every atom, by more than "
+                f"rounding; for atoms of length one, the least is {least + rounding:.3g}, and "
+                f"the rounding {rounding:.3g}. See Dictionary.find_functional."
             )
         return functional / (least if least < inf else 1.0)
 

@@ -79,6 +79,9 @@ class RankOnes(Vectors):
     def weighted_gram(self, weights: Array, other: Atoms) -> Array:
         return Atoms.weighted_gram(self, weights, other)
 
+    def drift(self, weights: Vector) -> Array | float:
+        return Atoms.drift(self, weights)
+
     def norms(self) -> Vector:
         return np.ones(len(self))
 

@@ -14,6 +14,7 @@ from conepursuit.arrays import Array, Vector, norm
 from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.table import Table
 from conepursuit.linear import gram, matvec, rmatvec
+from conepursuit.rounding import product_rounding
 
 Lookup = Callable[[tuple[Any, ...]], Vector]
 
@@ -81,6 +82,11 @@ class Vectors(Atoms):
             spread[self.slots] = weights
             x = rmatvec(rows, spread)
         return x if len(self.shape) == 1 else x.reshape(self.shape)
+
+    def drift(self, weights: Vector) -> Array | float:
+        rows = abs(self.table.rows[self.slots])
+        drift = product_rounding(len(self)) * rmatvec(rows, np.abs(weights))
+        return drift.reshape(self.shape)
 
     def gram(self, other: Atoms | None = None) -> Array:
         if other is None:
@@ -225,6 +231,9 @@ class UnitVectors(_NonnegativeUnits):
     def steepest(self, gradient: Array) -> Vectors:
         scores = gradient.reshape(-1)
         return self.atom(int(np.abs(scores).argmax())).answering(Pass(scores))
+
+    def noise(self, gradient: Array) -> float:
+        return 0.0  # a score is an entry of the gradient
 
     def gauge(self, x: Array) -> float:
         return float(x.sum()) if (x >= 0).all() else inf

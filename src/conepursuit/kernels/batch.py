@@ -11,8 +11,16 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.certificate import bound, estimate, tilt
-from conepursuit.kernels.constants import DESCENT, EPS, LEVEL, MAX_STEPS, OPTIMAL, REDO, STALLED
+from conepursuit.kernels.certificate import product_rounding, resolution, settled, tilted_gap
+from conepursuit.kernels.constants import (
+    DESCENT,
+    EPS,
+    LEVEL,
+    MAX_STEPS,
+    OPTIMAL,
+    REDO,
+    STALLED,
+)
 from conepursuit.kernels.factor import dot
 from conepursuit.kernels.inverse import (
     WIDTH,
@@ -26,6 +34,7 @@ from conepursuit.kernels.inverse import (
     subtract_rows,
 )
 from conepursuit.kernels.nonnegative import in_range
+from conepursuit.rounding import FLOOR
 
 VISIBLE = 1e-13
 """Share of ||r||^2 from which on a correction is made to r as well."""
@@ -66,7 +75,12 @@ def fit_targets(
         work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7]
     )  # fmt: skip
     gram[:, :n], full[:n] = G, inverse_norms
-    r, t, fitted, slopes = np.empty(m), np.empty(m), np.empty(m), g[:n]
+    r, t, slopes, noise = np.empty(m), np.empty(m), g[:n], product_rounding(m)
+    norms, g_error = np.zeros(n), np.empty(n)
+    for j in range(n):
+        if inverse_norms[j] > 0.0:
+            norms[j] = 1.0 / inverse_norms[j]
+    s_error, enough = noise * np.sqrt(m) * norms, 0.5 * resolution(m)
     for i in range(len(targets)):
         b = targets[i]
         multiply(atoms, b, n, m, c)
@@ -80,11 +94,15 @@ def fit_targets(
         for j in range(m):
             r[j] = b[j]
         subtract_rows(atoms, order, weights, k, m, r)
-        if length(weights, inverse_norms, order, k) > CANCELLING * np.sqrt(square):
+        before = 1.01 * np.sqrt(dot(r, r, m)) + FLOOR * np.sqrt(square)
+        reach = length(weights, inverse_norms, order, k)
+        if reach > CANCELLING * np.sqrt(square):
             multiply(atoms, r, n, m, g)
         positive = correct(
             atoms, r, m, order, H, weights, k, gram, g, u, v, full, ROUGH * np.sqrt(square)
         )
+        moved = length(np.abs(u[:k]), inverse_norms, order, k)
+        reach += moved
         if dot(u, v, k) > VISIBLE * dot(r, r, m):  # what the correction takes off ||r||^2
             subtract_rows(atoms, order, u, k, m, r)
         end(g, n)
@@ -92,23 +110,52 @@ def fit_targets(
         steepest = price(g, full, padded(n), u, v) > DESCENT * tolerance
         doubtful = code == STALLED or (code == OPTIMAL and steepest) or not level
         doubtful = not positive or (doubtful and code != MAX_STEPS)
-        codes[i] = code if in_range(square, b) and not doubtful else REDO
         for j in range(n):
             X[i, j], duals[i, j] = 0.0, -g[j]
         for j in range(k):
             X[i, order[j]] = weights[j]
-        for j in range(m):
-            fitted[j], t[j] = b[j] - r[j], 1.0
-        tilted = tilt(slopes, sums)
-        if tilted < 0.0:
+        rnorms[i] = np.sqrt(dot(r, r, m))
+        distance = product_rounding(k) * (np.sqrt(square) + reach)
+        slope_errors(norms, order, k, m, np.sqrt(square) + reach, before + moved, distance, g_error)
+        gaps[i] = tilted_gap(slopes, g_error, sums, s_error, X[i], np.sqrt(m), distance)
+        if not gaps[i] <= enough * square and k > 0:
             functional(atoms, inverse_norms, order, H, k, u, v, t)
             multiply(atoms, t, n, m, u)
-            tilted = tilt(slopes, u[:n])
-        if tilted >= 0.0:
-            gaps[i], proven[i] = bound(r, fitted, t, tilted)
-        else:
-            gaps[i], proven[i] = estimate(slopes, inverse_norms, r, fitted)
-        rnorms[i] = np.sqrt(dot(r, r, m))
+            span = 1.01 * np.sqrt(dot(t, t, m))
+            if span < np.inf:
+                other = noise * span * norms
+                also = tilted_gap(slopes, g_error, u[:n], other, X[i], span, distance)
+                gaps[i] = min(gaps[i], also)
+        # What plain arithmetic does not prove, the kernel for one target may.
+        doubtful |= code == OPTIMAL and not gaps[i] <= enough * square
+        codes[i] = code if in_range(square, b) and not doubtful else REDO
+        most = 1.01 * rnorms[i] + distance + moved
+        gaps[i], proven[i] = settled(gaps[i], slopes, norms, X[i], most, np.sqrt(square))
+
+
+@njit(cache=True, nogil=True)
+def slope_errors(
+    norms: Vector,
+    order: Array,
+    k: int,
+    m: int,
+    size: float,
+    length: float,
+    distance: float,
+    out: Vector,
+) -> None:
+    """Write how far the slopes of a target may be from those of the residual they belong to.
+
+    That is the computed residual less the correction of the weights times the atoms; `length`
+    bounds the sum of both norms. The slopes of the passive atoms come from it, up to products with
+    the Gram matrix for the correction. Those of the other atoms come from the Gram matrix, of
+    numbers that sum to at most `size`, and belong to the exact residual, at most `distance` away.
+    """
+    noise = product_rounding(m + k)
+    for j in range(len(norms)):
+        out[j] = norms[j] * (noise * size + distance)
+    for i in range(k):
+        out[order[i]] = norms[order[i]] * noise * length
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -22,7 +22,7 @@ from conepursuit.kernels.constants import (
     OPTIMAL,
     STALLED,
 )
-from conepursuit.kernels.duality import certify
+from conepursuit.kernels.duality import allowance, certify
 from conepursuit.kernels.factor import dot
 from conepursuit.kernels.inverse import PURSUING, multiply
 from conepursuit.kernels.loss_fit import Fit, Problem, combine, differentiate, inside, rounding
@@ -198,13 +198,13 @@ def pursue(
         Why it ended, the gap, whether that is proved, and the number of steps.
     """
     steps, passive, idle, code, share, cautious = 0, 0, 0, PURSUING, 1.0, False
-    gap, proven, best, noise, enough = np.inf, False, np.inf, 0.0, 0.0
+    gap, proven, best, noise, enough, size = np.inf, False, np.inf, 0.0, 0.0, 0.0
     while code == PURSUING:
         differentiate(P, S)
         noise = rounding(P, S)
         enough = max(tol * fall, noise)
         low = (1.0 - DRIFT) * start - fall
-        gap, proven = certify(P, S, passive, low, enough, False)
+        gap, proven, size = certify(P, S, passive, low, enough, False)
         if gap < 0.5 * best:
             best, idle = gap, 0
         if gap <= enough and proven:
@@ -228,7 +228,10 @@ def pursue(
             share = 0.1 * share if step == 1.0 else min(1.0, 2.0 * share)
             steps += step > 0.0
     if code != CONVERGED:
-        gap, proven = certify(P, S, passive, 0.0, enough, True)
+        gap, proven, size = certify(P, S, passive, 0.0, enough, True)
         if gap <= enough and (proven or code == OPTIMAL):
             code = CONVERGED
+    if proven:
+        gap += allowance(P, S, size)
+        proven = gap < np.inf
     return code, gap, proven, steps

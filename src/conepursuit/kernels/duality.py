@@ -8,6 +8,9 @@ proves
 Such a u is s (g + k t), where t has positive inner products with the atoms that g violates, k is
 the least shift that repairs them, and s keeps u in the domain of l*. With a penalty, a small enough
 s does so alone. As no loss is negative, u = 0 is another: F(c) itself is a bound.
+
+As in `certificate`, atoms are repaired together with the rounding of their products. What else may
+be wrong in the bound is added to it at the end (`allowance`).
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ import math
 import numpy as np
 from numba import njit
 
-from conepursuit.kernels.certificate import tilt
-from conepursuit.kernels.constants import EPS, LOGISTIC
+from conepursuit.kernels.certificate import least_tilt, product_rounding
+from conepursuit.kernels.constants import BETA, EPS, KULLBACK_LEIBLER, LOGISTIC
 from conepursuit.kernels.factor import backward_solve, dot, forward_solve
 from conepursuit.kernels.inverse import multiply
-from conepursuit.kernels.loss_fit import Fit, Problem, objective, paid
-from conepursuit.kernels.losses import attained, reach, slope, young
+from conepursuit.kernels.loss_fit import Fit, Problem, objective, paid, rounding
+from conepursuit.kernels.losses import attained, curvature, margin, reach, slope, young
 
 SLIGHT = 1e-8
 """Share of the steepest slope up to which that of a separable entry is slight."""
@@ -34,8 +37,10 @@ HALVINGS = 30
 @njit(cache=True, nogil=True)
 def certify(
     P: Problem, S: Fit, passive: int, low: float, enough: float, last: bool
-) -> tuple[float, bool]:
-    """Return a bound of F(c) - F*, and whether it is proved.
+) -> tuple[float, bool, float]:
+    """Return a bound of F(c) - F*, whether it is proved up to the `allowance`, and its size.
+
+    The size bounds the norms of g and of the dual points tried, and is what `allowance` asks for.
 
     Parameters
     ----------
@@ -50,10 +55,12 @@ def certify(
         a guess is returned instead.
     """
     n, slack, cost = len(P.norms) - 1, dot(S.c, S.dual, len(P.norms)), paid(P, S.c)
-    violation = 0.0
+    size = math.sqrt(dot(S.g, S.g, len(S.g)))
+    violation, noise = 0.0, product_rounding(len(S.g)) * size
     for j in range(n):
         S.descent[j] = -S.dual[j]
-        violation = max(violation, -S.dual[j])
+        S.descent_error[j] = noise * P.norms[j] + 4.0 * EPS * P.penalty
+        violation = max(violation, S.descent[j] + S.descent_error[j])
     gap, hope = np.inf, np.inf
     if P.penalty > 0.0:
         gap = bound(P, S, 0.0, P.penalty / (P.penalty + violation), slack, cost)
@@ -62,6 +69,7 @@ def certify(
             break
         shift = find_shift(P, S, passive, attempt)
         if shift >= 0.0:
+            size = max(size, 4.0 * (size + shift * math.sqrt(dot(S.t, S.t, len(S.t)))))
             hope = slack + shift * dot(S.t, S.x, len(S.t))
             if hope <= enough or last:
                 gap = min(gap, best_bound(P, S, shift, slack, cost, enough))
@@ -70,8 +78,40 @@ def certify(
     if not gap <= enough and (hope == np.inf or not last):
         hope = min(hope, estimate(P, S, slack))
         if hope < gap:
-            return hope, False
-    return max(gap, 0.0), True
+            return hope, False, size
+    return max(gap, 0.0), True, size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def allowance(P: Problem, S: Fit, size: float) -> float:
+    """Return how far a bound that was computed in double precision may be below the exact one.
+
+    `size` bounds the norms of the gradient and of the dual point. The exact x differs from the
+    computed one by the rounding of a sum of |c_j a_j|: that changes <u, x> by u times it, and the
+    loss, beyond its tangent, by half its curvature times the square. As
+    `certificates.allowance`, for the losses that the kernels know.
+    """
+    n, m, total, away = len(P.norms), len(S.x), 0.0, 0.0
+    S.spread[:] = 0.0
+    for j in range(n):
+        if S.c[j] != 0.0:
+            row, weight = P.rows[j], S.c[j]
+            for i in range(m):
+                S.spread[i] += weight * abs(row[i])
+    noise = product_rounding(n)
+    for i in range(m):
+        if S.w[i] > 0.0:
+            drift, bend = noise * S.spread[i], 1.0
+            away += drift**2
+            if P.code in (KULLBACK_LEIBLER, BETA) and drift > 0.0:
+                room = margin(P.code, P.parameter, S.y[i], S.x[i])
+                bend = 1.4 * curvature(P.code, P.parameter, S.y[i], max(S.x[i], drift))
+                if not drift <= 0.1 * room:
+                    bend = np.inf
+            total += S.w[i] * bend * drift**2
+    length = math.sqrt(dot(S.x, S.x, m))
+    total += size * (product_rounding(m) * length + 3.0 * math.sqrt(away))
+    return float(total + 2.0 * rounding(P, S) + 4.0 * EPS * n * paid(P, S.c))
 
 
 @njit(cache=True, nogil=True)
@@ -93,7 +133,10 @@ def find_shift(P: Problem, S: Fit, passive: int, attempt: int) -> float:
             if attempt == 2 and S.t[i] > SLIGHT * steepest:
                 S.t[i] = 0.0
     multiply(P.rows, S.t, n, len(S.t), S.products)
-    return tilt(S.descent[:n], S.products[:n])
+    noise = product_rounding(len(S.t)) * math.sqrt(dot(S.t, S.t, len(S.t)))
+    for j in range(n):
+        S.products_error[j] = noise * P.norms[j]
+    return least_tilt(S.descent[:n], S.descent_error[:n], S.products[:n], S.products_error[:n])
 
 
 @njit(cache=True, nogil=True)

@@ -39,10 +39,11 @@ class Fit(NamedTuple):
     """What is known about one target.
 
     Over the entries: the target y with weights w, the fit x, the one `ahead` at the end of a line,
-    g = w l'(x), the curvatures of the model, and a functional t. Over the atoms: the weights c, the
-    derivatives `dual` of F, and `products` with t. About the model: the atoms in it (`members`),
-    their weights v and derivatives, its Hessian Q made of the scaled atoms B at the entries `where`
-    it is curved, and the factor C of the passive ones, which `order` lists.
+    g = w l'(x), the curvatures of the model, a functional t, and the `spread` |A| c. Over the
+    atoms: the weights c, the derivatives `dual` of F, and `products` with t; `descent`, minus the
+    derivatives, has its errors for a proof, as the products have. About the model: the atoms in it
+    (`members`), their weights v and derivatives, its Hessian Q made of the scaled atoms B at the
+    entries `where` it is curved, and the factor C of the passive ones, which `order` lists.
     """
 
     y: Vector
@@ -57,6 +58,9 @@ class Fit(NamedTuple):
     products: Vector
     v: Vector
     descent: Vector
+    descent_error: Vector
+    products_error: Vector
+    spread: Vector
     where: Array
     members: Array
     B: Array
@@ -69,10 +73,10 @@ class Fit(NamedTuple):
 def empty_fit(n: int, m: int) -> Fit:
     """Return memory for a fit of m entries by n atoms and their sum."""
     width, height = padded(m), padded(n + 1) + WIDTH
-    entry, atom = aligned(7, width), aligned(5, height)
+    entry, atom = aligned(8, width), aligned(7, height)
     return Fit(
         entry[0], entry[1], entry[2], entry[3], entry[4], entry[5], entry[6],
-        atom[0], atom[1], atom[2], atom[3], atom[4],
+        atom[0], atom[1], atom[2], atom[3], atom[4], atom[5], atom[6], entry[7],
         np.zeros(width, np.int64), np.zeros(height, np.int64),
         aligned(height, width), aligned(height, height), aligned(height, height),
         np.zeros(height, np.int64),

@@ -6,25 +6,30 @@ where the residual is not small. Refining x and r together (Björck 1967) gives 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.factor import EPS, backward_solve, dot, forward_solve
 
-SPLIT = 134217729.0
-"""2^27 + 1: cuts a number into two halves whose products are exact (Veltkamp, Dekker)."""
+
+@intrinsic
+def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c, rounded once: the fused operation of the processor."""
+    signature = types.float64(types.float64, types.float64, types.float64)
+    return signature, lambda context, builder, signature, given: builder.fma(*given)
+
+
+fused: Any = _fused
 
 
 @njit(cache=True, nogil=True)
 def product_error(a: float, b: float) -> float:
     """Return a * b minus its rounded value."""
-    high_a = SPLIT * a
-    high_a -= high_a - a
-    high_b = SPLIT * b
-    high_b -= high_b - b
-    low_a, low_b = a - high_a, b - high_b
-    return ((high_a * high_b - a * b) + high_a * low_b + low_a * high_b) + low_a * low_b
+    return float(fused(a, b, -(a * b)))
 
 
 @njit(cache=True, nogil=True)
@@ -62,6 +67,29 @@ def accurate_dot(a: Vector, b: Vector) -> float:
         low += product_error(a[i], b[i]) + sum_error(high, term)
         high += term
     return high + low
+
+
+@njit(cache=True, nogil=True)
+def accurate_slopes(atoms: Array, order: Array, k: int, r: Vector, out: Vector) -> None:
+    """Write <a, r> for the first k atoms in `order`, summed in twice the precision.
+
+    The atoms are transposed first, so that the inner loop runs over atoms, in vector registers.
+    """
+    m = len(r)
+    columns, low = np.empty((m, k)), np.zeros(k)
+    for i in range(k):
+        row = atoms[order[i]]
+        for j in range(m):
+            columns[j, i] = row[j]
+        out[i] = 0.0
+    for j in range(m):
+        weight, line = r[j], columns[j]
+        for i in range(k):
+            term = weight * line[i]
+            low[i] += sum_error(out[i], term) + product_error(weight, line[i])
+            out[i] += term
+    for i in range(k):
+        out[i] += low[i]
 
 
 @njit(cache=True, nogil=True)

@@ -15,11 +15,13 @@ as a reference, which takes longer than to try a support.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.certificate import tilt
+from conepursuit.kernels.certificate import product_rounding, resolution, tilted_gap
 from conepursuit.kernels.constants import EPS, ILL_CONDITIONED, OPTIMAL, REDO
 from conepursuit.kernels.factor import REORDERED, append, backward_solve, forward_solve
 from conepursuit.kernels.nonnegative import in_range
@@ -42,6 +44,9 @@ DELICATE = 1e-3
 CANCELLED = 1e-4
 """Share of ||b||^2 below which ||r||^2 is computed from r."""
 
+ERROR, FIRM, TOP, LOWEST, SQUARE = range(5)
+"""What is known of the functional of a support; see `bound_functional`."""
+
 
 @njit(cache=True, nogil=True)
 def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Array]:
@@ -49,14 +54,14 @@ def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Arra
 
     Returns
     -------
-    M, functional, squares, repaired, delicate : arrays
-        The matrices, and in one more column the rounding of M c for a target of norm 1; A't and
-        ||t||^2 for the t with <t, a> = ||a|| on S; the largest part of S that is independent;
-        whether S asks for more accuracy.
+    M, functional, bounds, repaired, delicate : arrays
+        The matrices, and in one more column the rounding of M c for a target of norm 1; A't for
+        the t with <t, a> = ||a|| on S; what `bound_functional` says of it; the largest part of S
+        that is independent; whether S asks for more accuracy.
     """
     count, noise = 1 << n, rounding(m)
-    M = np.zeros((count, WIDTH, WIDTH + 1))
-    functional, squares, norms = np.zeros((count, n)), np.zeros(count), np.zeros(n)
+    M, bounds = np.zeros((count, WIDTH, WIDTH + 1)), np.zeros((count, 5))
+    functional, norms, z = np.zeros((count, n)), np.zeros(n), np.zeros(n)
     repaired, delicate = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
     C, order, column = np.zeros((n + 1, n + 1)), np.zeros(n + 1, np.int64), np.zeros(n)
     for atom in range(n):
@@ -71,6 +76,7 @@ def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Arra
         repaired[support] = part
         if part != support:
             continue
+        z[:] = 0.0
         for i in range(k):  # column order[i] of the inverse, and what it does to the others
             column[:k] = 0.0
             column[i] = 1.0
@@ -78,20 +84,49 @@ def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Arra
             backward_solve(C, k, column)
             for p in range(k):
                 M[support, order[p], order[i]] = column[p]
-                squares[support] += column[p] * norms[order[i]] * norms[order[p]]
+                z[order[p]] += column[p] * norms[order[i]]
             for atom in range(n):
                 if not support >> atom & 1:
                     for p in range(k):
                         M[support, atom, order[i]] -= G[atom, order[p]] * column[p]
-                    functional[support, atom] -= M[support, atom, order[i]] * norms[order[i]]
         for atom in range(n):
-            if support >> atom & 1:
-                functional[support, atom] = norms[atom]
-            else:
+            if not support >> atom & 1:
                 M[support, atom, atom] = 1.0
             for i in range(n):
                 M[support, atom, WIDTH] += noise * abs(M[support, atom, i]) * norms[i]
-    return M, functional, squares, repaired, delicate
+        bound_functional(G, norms, z, support, m, functional[support], bounds[support])
+        delicate[support] |= not bounds[support, FIRM] > 0.5
+    return M, functional, bounds, repaired, delicate
+
+
+@njit(cache=True, nogil=True)
+def bound_functional(
+    G: Array, norms: Vector, z: Vector, support: int, m: int, products: Vector, bounds: Vector
+) -> None:
+    """Write the products of the atoms with t = sum_i z_i a_i, and what is certain of them.
+
+    With the error of a product for a unit atom, `bounds` are that error, the least <t, a> / ||a||
+    of the atoms of the support less the error, the largest with it, the least of the other atoms
+    less the error, and ||t||^2 with its error.
+    """
+    n, size, square = len(norms), 0.0, 0.0
+    for i in range(n):
+        size += abs(z[i]) * norms[i]
+    error = product_rounding(m + 2 * WIDTH) * size
+    bounds[ERROR], bounds[FIRM], bounds[TOP], bounds[LOWEST] = error, 1.0, 1.0, np.inf
+    for j in range(n):
+        products[j] = 0.0
+        for i in range(n):
+            products[j] += z[i] * G[j, i]
+        square += z[j] * products[j]
+        if norms[j] > 0.0:
+            unit = products[j] / norms[j]
+            if support >> j & 1:
+                bounds[FIRM] = min(bounds[FIRM], unit - error)
+                bounds[TOP] = max(bounds[TOP], unit + error)
+            else:
+                bounds[LOWEST] = min(bounds[LOWEST], unit - error)
+    bounds[SQUARE] = 1.01 * max(square, 0.0) + error * size
 
 
 @njit(cache=True, nogil=True)
@@ -216,11 +251,12 @@ def weigh(
     """Write, for all targets of a tile, the weights, minus the slopes, and what they amount to.
 
     That is ||r||^2, the sum of weight times norm, how far the slopes of the support are from zero
-    for unit atoms, with the rounding, and the largest slope outside for unit atoms, beyond it.
-    With the slopes of the support ||r||^2 is accurate even if the weights are less so.
+    for unit atoms, and the largest slope outside for unit atoms, both with their errors: `noise`
+    times ||b|| and the sum of weight times norm. With the slopes of the support ||r||^2 is
+    accurate even if the weights are less so.
     """
     for p in range(TILE):
-        left[p], reach[p], rough[p], steep[p] = squares[p], 0.0, 0.0, 0.0
+        left[p], reach[p], rough[p], steep[p] = squares[p], 0.0, 0.0, -np.inf
     for i in range(n):
         length, bit = np.sqrt(G[i, i]), np.uint64(i)
         for p in range(TILE):
@@ -230,6 +266,7 @@ def weigh(
         s, t, u, w = G[i, 0], G[i, 1], G[i, 2], G[i, 3]
         x, y, z, o = G[i, 4], G[i, 5], G[i, 6], G[i, 7]
         unit, bit = 1.0 / np.sqrt(G[i, i]) if G[i, i] > 0.0 else 0.0, np.uint64(i)
+        least = -np.inf if G[i, i] == 0.0 else np.inf  # an atom that is zero has no slope
         for p in range(TILE):
             fitted = s * W[0, p] + t * W[1, p] + u * W[2, p] + w * W[3, p]
             fitted += x * W[4, p] + y * W[5, p] + z * W[6, p] + o * W[7, p]
@@ -237,29 +274,29 @@ def weigh(
             inside = supports[p] >> bit & np.uint64(1)
             left[p] -= W[i, p] * (C[i, p] + slope)
             rough[p] = max(rough[p], abs(slope) * unit if inside else 0.0)
-            steep[p] = max(steep[p], 0.0 if inside else slope * unit)
+            steep[p] = max(steep[p], -np.inf if inside else min(slope * unit, least))
             D[i, p] = 0.0 if inside else -slope
     for p in range(TILE):
         error = noise * (sizes[p] + reach[p])
         rough[p] += error
-        steep[p] -= error
+        steep[p] += error
 
 
 @njit(cache=True, nogil=True)
 def fit_few(
     atoms: Array, targets: Array, G: Array, sums: Vector,
-    M: Array, functional: Array, squares: Vector, repaired: Array, delicate: Array,
+    M: Array, functional: Array, bounds: Array, repaired: Array, delicate: Array,
     X: Array, duals: Array, rnorms: Vector, gaps: Vector, proven: Array, codes: Array,
     counts: Array,
 ) -> None:  # fmt: skip
     """Fit and certify every row of `targets`, as `batch.fit_targets`.
 
     `atoms` and their Gram matrix `G` are padded with zeros, to at least eight, and to nine if there
-    are more than six. Slopes of the support that are not quite zero add v (2 reach + v / 2 ||t||^2)
-    to the gap: with the t of the support that is what `certificate.bound` says, where v is the
-    largest of them for unit atoms.
+    are more than six. The proof is that of `certificate.tilted_gap` with the t of the support and
+    bounds for all atoms at once; where they do not suffice, `tilted` looks at each atom.
     """
-    n, m, noise = X.shape[1], targets.shape[1], rounding(targets.shape[1])
+    n, m, noise = X.shape[1], targets.shape[1], product_rounding(targets.shape[1] + 2 * WIDTH)
+    work, enough = np.zeros((4, n)), 0.5 * resolution(m)
     C, V = np.zeros((WIDTH + 1, ROW)), np.zeros((WIDTH, ROW))
     W, D = np.zeros((WIDTH, ROW)), np.zeros((WIDTH, ROW))
     squares_b, sizes, left, reach = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
@@ -278,18 +315,29 @@ def fit_few(
         search(M, repaired, C, sizes, n, width, V, supports, pending, tries)
         weigh(G, noise, n, C, squares_b, sizes, supports, V, W, D, left, reach, rough, steep)
         for p in range(width):
-            i, square, length = start + p, squares_b[p], squares[supports[p]]
+            i, square, support = start + p, squares_b[p], supports[p]
             for j in range(n):
                 X[i, j], duals[i, j] = W[j, p], D[j, p]
             if left[p] < CANCELLED * square:
                 left[p] = squared_residual(atoms, targets, i, W, p)
-            gap = rough[p] * (2.0 * reach[p] + 0.5 * rough[p] * length)
-            if steep[p] > 0.0:
-                others = functional[supports[p]]
-                gap += tilted(X[i], duals[i], sums, others, m, length, left[p])
-            rnorms[i], gaps[i] = np.sqrt(left[p]), min(gap, 0.5 * left[p])
+            v = rough[p] / bounds[support, FIRM]
+            gap = reach[p] * (rough[p] + v * bounds[support, TOP])
+            gap = 1.01 * (gap + 0.5 * v * v * bounds[support, SQUARE])
+            if not steep[p] <= v * bounds[support, LOWEST]:
+                error = noise * (sizes[p] + reach[p])
+                gap = tilted(
+                    G, X[i], duals[i], sums, functional[support], np.int64(support), m, error,
+                    rough[p], bounds[support], work,
+                )  # fmt: skip
+            rnorms[i], most = np.sqrt(left[p]), product_rounding(n) * (sizes[p] + reach[p])
+            gaps[i] = min(gap, 0.51 * (rnorms[i] + most) ** 2)
             counts[i], codes[i], proven[i] = tries[p], OPTIMAL, True
-            if delicate[supports[p]] or tries[p] == MOST_TRIES or not in_range(square, targets[i]):
+            if (
+                delicate[support]
+                or tries[p] == MOST_TRIES
+                or not gap <= enough * square
+                or not in_range(square, targets[i])
+            ):
                 codes[i] = REDO
 
 
@@ -309,18 +357,21 @@ def squared_residual(atoms: Array, targets: Array, i: int, W: Array, p: int) -> 
 
 @njit(cache=True, nogil=True)
 def tilted(
-    x: Vector, dual: Vector, sums: Vector, others: Vector, m: int, square: float, left: float
-) -> float:
-    """Return what slopes above zero add to the gap; as in `certificate`.
+    G: Array, x: Vector, dual: Vector, sums: Vector, products: Vector, support: Any, m: int,
+    error: float, rough: float, bounds: Vector, work: Array,
+) -> float:  # fmt: skip
+    """Return the better `certificate.tilted_gap`, along the ones or along the t of the support.
 
-    `sums` and `others` are A't for the vector of ones and for the one of the support.
+    `sums` and `products` are A't for the two. For unit atoms, slopes of the support are zero up to
+    `rough`, and the others right up to `error`. `work` is memory for four rows of all atoms.
     """
-    for attempt in range(2):
-        against, length = (sums, float(m)) if attempt == 0 else (others, square)
-        v = tilt(-dual, against)
-        if v >= 0.0:
-            reach = 0.0
-            for j in range(len(x)):
-                reach += x[j] * against[j]
-            return max(0.0, v * (reach + 0.5 * v * length))
-    return 0.5 * left
+    g, g_error, ones_error, t_error = work[0], work[1], work[2], work[3]
+    for j in range(len(x)):
+        length = np.sqrt(G[j, j])
+        inside = support >> j & 1
+        g[j], g_error[j] = -dual[j], length * (rough if inside else error)
+        ones_error[j] = product_rounding(m) * np.sqrt(m) * length
+        t_error[j] = bounds[ERROR] * length
+    along = tilted_gap(g, g_error, sums, ones_error, x, np.sqrt(m), 0.0)
+    span = np.sqrt(bounds[SQUARE])
+    return min(along, tilted_gap(g, g_error, products, t_error, x, span, 0.0))

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.certificate import bound, estimate, functional, tilt
+from conepursuit.kernels.certificate import certify, doubled_rounding, product_rounding
 from conepursuit.kernels.constants import (
     DESCENT,
     EPS,
@@ -28,7 +28,8 @@ from conepursuit.kernels.nonnegative import (
     rounding,
 )
 from conepursuit.kernels.passes import moments
-from conepursuit.kernels.refinement import refine
+from conepursuit.kernels.refinement import accurate_residual, refine
+from conepursuit.rounding import UNIT
 
 
 @njit(cache=True, nogil=True)
@@ -233,25 +234,49 @@ def fit_target(
     """
     n, m = atoms.shape
     size = min(n, m) + 1
-    c, inverse_norms, sums = np.empty(n), np.empty(n), np.empty(n)
-    g, r, t = np.empty(n), np.empty(m), np.ones(m)
+    c, norms, inverse_norms, sums = np.empty(n), np.empty(n), np.zeros(n), np.empty(n)
+    g, r = np.empty(n), np.empty(m)
     regular = in_range(dot(b, b, m), b)
     for j in range(n):
         column = atoms[j]
         c[j], square, sums[j] = moments(column, b)
         regular &= in_range(square, column)
-        inverse_norms[j] = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
+        norms[j] = np.sqrt(square)
+        if square > 0.0:
+            inverse_norms[j] = 1.0 / norms[j]
     if not regular:
         return g, 0.0, 0.0, False, IRREGULAR, 0
     C, order, y = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
-    k, code, steps, _ = fit(
+    k, code, steps, orthogonal = fit(
         atoms, b, c, inverse_norms, G, x, C, order, y, 0, r, g, False, limit, max_steps
     )
-    v = tilt(g, sums)
-    if v < 0.0:
-        functional(atoms, inverse_norms, order, k, C, t)
-        v = tilt(g, np.dot(atoms, t))
-    fitted = b - r
-    gap, proven = bound(r, fitted, t, v) if v >= 0.0 else estimate(g, inverse_norms, r, fitted)
+    distance = residual_error(atoms, b, x, order, k, norms, orthogonal, r, g)
+    gap, proven = certify(atoms, b, x, order, k, C, r, distance, norms, sums, g)
     g *= -1.0
     return g, np.sqrt(dot(r, r, m)), gap, proven, code, steps
+
+
+@njit(cache=True, nogil=True)
+def residual_error(
+    atoms: Array,
+    b: Vector,
+    x: Vector,
+    order: Array,
+    k: int,
+    norms: Vector,
+    accurately: bool,
+    r: Vector,
+    g: Vector,
+) -> float:
+    """Return a bound on the distance of r, as `residual` computed it, from b - A x.
+
+    If `accurately`, r is computed again in twice the precision, and g = A'r with it.
+    """
+    size = np.sqrt(dot(b, b, len(b)))
+    for i in range(k):
+        size += x[order[i]] * norms[order[i]]
+    if not accurately:
+        return float(product_rounding(k) * size)
+    accurate_residual(atoms, b, np.zeros(len(b)), x, order, k, r)
+    np.dot(atoms, r, g)
+    return float(1.02 * UNIT * np.sqrt(dot(r, r, len(r))) + doubled_rounding(k) * size)

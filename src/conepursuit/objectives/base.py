@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, as_float_array, inner, zeros
+from conepursuit.arrays import EPS, Array, as_float_array, inner, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import as_shape
 
@@ -59,6 +59,27 @@ class Objective(ABC):
     def rounding(self, x: Array) -> float:
         """Return how much of f(x) is rounding, where that is more than a share of its decrease."""
         return 0.0
+
+    def gap_rounding(
+        self, x: Array, value: float, size: Array | float, drift: Array | float
+    ) -> float:
+        """Return how far f(x) + f*(u) - <u, x> may be below its exact value.
+
+        Parameters
+        ----------
+        x, value : array, float
+            A point, and f there.
+        size : array or float
+            A bound on the entries of the gradient and of u; a number bounds their norms.
+        drift : array or float
+            How far each entry of x may be from the exact point; a number bounds the norm instead.
+
+        Notes
+        -----
+        The default takes the value and the conjugate at their word, up to a few units in the last
+        place of f(x).
+        """
+        return 16 * EPS * abs(value) + 2 * self.rounding(x)
 
     def recedes(self, d: Array) -> bool:
         """Return whether f falls without end along d, so that it has no minimiser there."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, kl_div
 
-from conepursuit.arrays import Array, as_real_array, is_number
+from conepursuit.arrays import EPS, Array, as_real_array, is_number
 from conepursuit.objectives.entrywise import EntrywiseLoss
 
 BEYOND = 0.01
@@ -83,9 +83,12 @@ class Logistic(EntrywiseLoss):
     def anchor(self) -> Array:
         return np.zeros(self.shape)
 
+    def sizes(self, x: Array) -> Array:
+        return 2.0 + np.maximum(-self.y * x, 0.0) + np.minimum(np.abs(x), 1.0)
+
     def largest_multiple(self, v: Array) -> float:
         most = float((-self.y * v).max())
-        return 1.0 / most if most > 0 else inf
+        return (1.0 - 4 * EPS) / most if most > 0 else inf
 
     def typical_shift(self, x: Array) -> float:
         return 0.0
@@ -145,8 +148,12 @@ class Huber(EntrywiseLoss):
         inside = 0.5 * (size - along) ** 2
         beyond = (self.delta - along) * (size - 0.5 * (self.delta + along))
         excess = np.where(size <= self.delta, inside, np.maximum(beyond, 0.0))
-        return np.where(np.abs(v) <= self.delta * (1 + 1e-12), excess, inf)
+        return np.where(np.abs(v) <= self.delta, excess, inf)
+
+    def sizes(self, x: Array) -> Array:
+        span = np.abs(x) + np.abs(self.y)
+        return span * np.minimum(span, self.delta)
 
     def largest_multiple(self, v: Array) -> float:
         most = float(np.abs(v).max())
-        return self.delta / most if most > 0 else inf
+        return (1.0 - 4 * EPS) * self.delta / most if most > 0 else inf

@@ -1,0 +1,131 @@
+"""The proof of a least-squares fit on a matrix of any kind; see `kernels.certificate`."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.linear import column, rmatvec
+from conepursuit.rounding import FLOOR, UNIT, doubled_rounding, product_rounding, resolution
+
+MOST = 512
+"""Up to so many slopes are computed in twice the precision."""
+
+CLOSE = 64.0
+"""Slopes within so many times their error of zero are."""
+
+
+class Proof:
+    """Bounds on f(x) - f* for f = 1/2 ||A x - b||^2, of which the least counts.
+
+    The first one tilts the residual along the vector of ones. Others are tried while the gap is
+    not `fine`: along the functional of the atoms with weight (`along`), with slopes in twice the
+    precision (`sharpen`).
+
+    Parameters
+    ----------
+    matrix, b, x
+        The problem, and weights that are not negative.
+    r, g : arrays of shape (m,) and (n,)
+        b - A x and A'r, as computed in plain arithmetic.
+    known : Survey
+        The norms and sums of the atoms.
+
+    Attributes
+    ----------
+    gap : float
+        The least bound so far, inf where nothing is proved.
+    """
+
+    def __init__(self, matrix: Any, b: Vector, x: Vector, r: Vector, g: Vector, known: Any) -> None:
+        self.matrix, self.b, self.x, self.r, self.g, self.known = matrix, b, x, r, g, known
+        self.size, self.used = float(np.linalg.norm(b)), np.flatnonzero(x)
+        self.reach = self.size + float(known.norms[self.used] @ x[self.used])
+        # Slopes belong to the exact residual, from which that of plain arithmetic is as far away
+        # as the rounding of its own sums.
+        noise = 1.05 * product_rounding(len(r) + len(self.used) + 16)
+        self.errors, self.distance = noise * self.reach * known.norms, 0.0
+        self.length = 1.01 * float(np.linalg.norm(r)) + noise * self.reach
+        self._functionals = [(known.sums, sqrt(len(r)))]
+        self.gap = inf
+        self._try(*self._functionals[0])
+
+    @property
+    def fine(self) -> bool:
+        """Whether the gap is below what plain arithmetic can be expected to prove."""
+        return self.gap <= 0.5 * resolution(len(self.r)) * self.size**2
+
+    def along(self, t: Vector) -> None:
+        """Try another functional t."""
+        with np.errstate(all="ignore"):
+            length, products = 1.01 * float(np.linalg.norm(t)), rmatvec(self.matrix, t)
+        if length < inf:
+            self._functionals.append((products, length))
+            self._try(products, length)
+
+    def sharpen(self, atoms: Array, rows: Array | None = None) -> None:
+        """Compute r and the slopes near zero in twice the precision, and try all functionals again.
+
+        `atoms` has those with weight as rows, in the order of their columns, and restricted to
+        some `rows` of the matrix outside of which they are zero, if these are given.
+        """
+        from conepursuit.kernels.refinement import accurate_residual
+
+        part, k = slice(None) if rows is None else rows, len(self.used)
+        self.r = self.b.copy()
+        target, out = np.ascontiguousarray(self.b[part]), np.empty(atoms.shape[1])
+        accurate_residual(
+            atoms, target, np.zeros(len(target)), self.x[self.used], np.arange(k), k, out
+        )
+        self.r[part] = out
+        length = 1.01 * float(np.linalg.norm(self.r))
+        self.distance = UNIT * length + doubled_rounding(k) * self.reach
+        self.length = length + FLOOR * self.size
+        self.g = rmatvec(self.matrix, self.r)
+        self.errors = product_rounding(len(self.r)) * self.length * self.known.norms
+        self._make_exact(atoms, self.used, np.ascontiguousarray(self.r[part]))
+        close = np.abs(self.g) <= CLOSE * self.errors
+        close[self.used] = False
+        others = np.flatnonzero(close)[:MOST]
+        if len(others):
+            columns = np.stack([dense_column(self.matrix, int(j)) for j in others])
+            self._make_exact(columns, others, self.r)
+        for products, size in self._functionals:
+            self._try(products, size)
+
+    def _make_exact(self, atoms: Array, places: Array, r: Vector) -> None:
+        """Compute the slopes of the columns at `places`, the rows of `atoms`, to the last digit."""
+        from conepursuit.kernels.refinement import accurate_slopes
+
+        exact, k = np.empty(len(atoms)), len(atoms)
+        accurate_slopes(np.ascontiguousarray(atoms), np.arange(k), k, r, exact)
+        noise = doubled_rounding(len(r)) * self.length
+        self.g[places] = exact
+        self.errors[places] = 2 * UNIT * np.abs(exact) + noise * self.known.norms[places]
+
+    def _try(self, s: Vector, length: float) -> None:
+        """Tilt r along a functional of this length, whose products with the atoms are s."""
+        from conepursuit.kernels.certificate import tilted_gap
+
+        s_errors = product_rounding(len(self.r)) * length * self.known.norms
+        gap = tilted_gap(self.g, self.errors, s, s_errors, self.x, length, self.distance)
+        self.gap = min(self.gap, float(gap))
+
+    def settled(self) -> tuple[float, bool]:
+        """Return the gap, or an estimate of it, and whether it is proved."""
+        from conepursuit.kernels.certificate import settled
+
+        length = self.length + self.distance
+        gap, proven = settled(self.gap, self.g, self.known.norms, self.x, length, self.size)
+        return float(gap), bool(proven)
+
+
+def dense_column(matrix: Any, j: int) -> Vector:
+    """Return a column of a matrix of any kind as an array."""
+    part = column(matrix, j)
+    full: Vector = part.toarray().ravel() if sparse.issparse(part) else part
+    return full

@@ -1,0 +1,57 @@
+"""How far a computed inner product may be from the exact one: the constants behind every proof.
+
+With u = 2^-53, the sum of m products in any order, with or without fused operations, satisfies
+``|computed - <a, b>| <= m u / (1 - m u) sum_i |a_i b_i|`` (Higham, Accuracy and Stability of
+Numerical Algorithms, section 3.1), and the sum is at most ||a|| ||b||. The functions below return
+the factor, with a margin of two per cent and a few units for the rounding of the norms and of the
+expressions that it is used in. They hold for up to 10^13 terms, where m u is 1e-3.
+docs/certificates.md tells how proofs use them.
+"""
+
+from __future__ import annotations
+
+UNIT = 2.0**-53
+"""Half the distance from 1 to the next number: the largest relative error of one operation."""
+
+LANES = 16
+"""Partial sums of `lane_rounding`."""
+
+FLOOR = 2.0**-60
+"""Share of ||b|| that is added to the length of a residual before its products are bounded.
+
+It covers what is lost to underflow where data as small as 1e-130 meet a residual of 1e-150, and
+adds no more than 1e-34 ||b||^2 to a gap.
+"""
+
+
+def product_rounding(m: int) -> float:
+    """Return c so that an inner product of m terms is wrong by at most c ||a|| ||b||, in any order.
+
+    >>> round(product_rounding(100) / 2.0**-53)
+    110
+    """
+    return 1.02 * UNIT * (m + 8)
+
+
+def lane_rounding(m: int) -> float:
+    """Return what `product_rounding` does, for 16 partial sums, added in pairs at the end."""
+    return 1.02 * UNIT * (m // LANES + 14)
+
+
+def resolution(m: int) -> float:
+    """Return the share of f(0) = ||b||^2 / 2 below which gaps of least squares are not improved.
+
+    Plain arithmetic proves gaps of a few times `product_rounding` of f(0), more where weights
+    cancel: up to 256 times that are taken as they are. Above, products are computed in twice the
+    precision, which takes as long as a few more solves, and other functionals are tried.
+    """
+    return 261.0 * UNIT * (m + 8)
+
+
+def doubled_rounding(m: int) -> float:
+    """Return what `product_rounding` does, for sums in twice the precision that are not rounded.
+
+    Rounded to one number, the result is also wrong by `UNIT` times itself (Ogita, Rump and Oishi,
+    Accurate Sum and Dot Product, 2005).
+    """
+    return (1.02 * UNIT * (m + 8)) ** 2
