@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import numpy as np
 
 import conepursuit
+import cases
 from cases import Case
 from exact import Problem, exceeds, square_sum
 from hulls import hull_excess
@@ -68,6 +70,7 @@ def run(case: Case, counts: Counter):
     for i in range(t) if case.kind.single else [None]:
         try:
             with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 result = eval(code, case.scope(i))
             counts["warned"] += bool(caught)
         except Exception as error:
@@ -229,7 +232,7 @@ def _false(case, i, answer, excess, counts):
     size = _float(missing / whole) if whole else np.inf
     counts["false"] += 1
     counts["gross"] += size > GROSS
-    detail = f"gap={answer.gap!r}, f(x) - f* = {_float(excess)!r}, missing {size:.2g} of f(0)"
+    detail = f"gap={answer.gap!r}, f(x) - f* = {_text(excess)}, missing {size:.2g} of f(0)"
     return Failure("false proof", i, detail, size)
 
 
@@ -238,6 +241,11 @@ def _float(fraction):
         return float(fraction)
     except OverflowError:
         return np.inf
+
+
+def _text(fraction):
+    """Return a fraction to 17 digits, also where it is too small for a float."""
+    return mpmath.nstr(mpmath.mpf(fraction.numerator) / fraction.denominator, 17)
 
 
 def _false_losses(case, answers, counts):
@@ -265,7 +273,7 @@ def _compare(case, answers, counts):
     """Count where certify_nnls proves less than half of the gap of the same weights."""
     for i, (answer,) in list(answers.items())[:1]:
         try:
-            with warnings.catch_warnings(record=True):
+            with warnings.catch_warnings(action="ignore"):
                 said = conepursuit.certify_nnls(
                     case.A, case.B[:, i], answer.x, weights=_weights(case, i)
                 )

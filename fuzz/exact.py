@@ -254,24 +254,20 @@ def adjugate_of(G):
     Fraction-free elimination after Bareiss, in which every division is exact. A row whose pivot is
     zero depends on those before it and is left out.
     """
-    kept = list(range(len(G)))
-    while True:
-        k = len(kept)
-        M = np.full((k, 2 * k), 0, dtype=object)
-        M[:, :k] = G[np.ix_(kept, kept)]
-        M[np.arange(k), k + np.arange(k)] = 1
-        before, dependent = 1, None
-        for i in range(k):
-            pivot = M[i, i]
-            if pivot == 0:
-                dependent = i
-                break
-            row = M[i].copy()
-            M = (pivot * M - np.multiply.outer(M[:, i], row)) // before
-            M[i], before = row, pivot
-        if dependent is None:
-            return kept, M[:, k:], before
-        del kept[dependent]
+    k = len(G)
+    M = np.full((k, 2 * k), 0, dtype=object)
+    M[:, :k] = G
+    M[np.arange(k), k + np.arange(k)] = 1
+    before, kept = 1, []
+    for i in range(k):
+        pivot = M[i, i]
+        if pivot == 0:
+            continue
+        row = M[i].copy()
+        M = (pivot * M - np.multiply.outer(M[:, i], row)) // before
+        M[i], before = row, pivot
+        kept.append(i)
+    return kept, M[np.ix_(kept, [k + i for i in kept])], before
 
 
 def square_sum(b, weights=None):

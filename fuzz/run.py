@@ -22,6 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import conepursuit
 from checks import judge
 from families import FAMILIES
 from kinds import KINDS
@@ -193,7 +194,7 @@ def main():
         given.minutes = 2.0
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
     console = Console(width=160, highlight=False, markup=False)
-    console.print(f"seed {seed}")
+    console.print(f"seed {seed}, {conepursuit.__file__}")
     findings = search(
         seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs
     )
