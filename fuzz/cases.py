@@ -15,11 +15,9 @@ import conepursuit
 from exact import Problem
 
 SCOPE = {"np": np, "sparse": sparse}
-for _name in (
-    "nnls nnls_gram certify_nnls nnfit minimize certify penalty_path LeastSquares Logistic Huber "
-    "Poisson KullbackLeibler BetaDivergence Cone Hull Dictionary FCMP PWMP AMP NNMP"
-).split():
-    SCOPE[_name] = getattr(conepursuit, _name)
+for _name in conepursuit.__all__:
+    if _name in vars(conepursuit):  # estimators are loaded when asked for, and are not needed
+        SCOPE[_name] = vars(conepursuit)[_name]
 
 
 @dataclass(frozen=True)
@@ -199,7 +197,7 @@ def with_answers(rng, A, B):
 
 
 def answers(A, B):
-    """Return the weights of nnls, 0 where they overflow or where it fails, which is seen elsewhere."""
+    """Return the weights of nnls, 0 where they overflow or where it fails, seen elsewhere."""
     try:
         with warnings.catch_warnings(action="ignore"):
             found = conepursuit.nnls(A, B).x

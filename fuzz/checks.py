@@ -13,14 +13,13 @@ import mpmath
 import numpy as np
 
 import conepursuit
-import cases
 from cases import Case
 from exact import Problem, exceeds, square_sum
 from hulls import hull_excess
 from losses import LossProblem
 
 HOME = Path(conepursuit.__file__).parent
-LARGEST = Fraction(np.finfo(np.float64).max)
+LARGEST, SMALLEST = Fraction(np.finfo(np.float64).max), np.finfo(np.float64).tiny
 
 GROSS = 1e-10
 """A proof that is false by more than this share of f(0) is more than rounding."""
@@ -53,7 +52,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call said of one target: weights, gap, proof, and the other numbers that it returned."""
+    """What a call said of one target: weights, gap, proof, and other numbers that it returned."""
 
     x: np.ndarray
     gap: float
@@ -159,20 +158,20 @@ def _count_proof(case, i, answer, counts):
 
 
 def invalid(case, i, answer):
-    """Return a failure if weights are negative or numbers are NaN or infinite without need.
+    """Return a failure if weights are negative, or numbers NaN or infinite without need.
 
-    Without need: 1/2 ||b||^2, what an entry of x* is, or <a, b> can be written as a float.
+    There is need where x* or f cannot be written in floats.
     """
     numbers = np.array([*answer.x, answer.gap, *answer.others])
     if np.isfinite(numbers).all() and (answer.x >= 0).all():
         return None
-    if not np.isnan(numbers).any() and (answer.x >= 0).all() and _overflows(case, i):
+    if not np.isnan(numbers).any() and (answer.x >= 0).all() and _beyond_floats(case, i):
         return None
     return Failure("invalid", i, f"x={answer.x}, gap={answer.gap}, others={answer.others}")
 
 
-def _overflows(case, i):
-    """Return whether f(0), an entry of x* or a slope at 0 is too large for a float."""
+def _beyond_floats(case, i):
+    """Return whether f(0), a slope at 0 or x* of least squares overflows, or x* underflows."""
     weights = _weights(case, i)
     b, A = case.B[:, i], case.A
     if square_sum(b, weights) > LARGEST:
@@ -182,7 +181,10 @@ def _overflows(case, i):
         return True
     problem = Problem(A, b[:, None], weights)
     found = problem.minimiser(0, ())
-    return found is not None and not np.isfinite(problem.solution(0, found)).all()
+    if found is None:
+        return False
+    x, positive = problem.solution(0, found), found[0] > 0
+    return not np.isfinite(x).all() or bool((x[positive] < SMALLEST).any())
 
 
 def _weights(case, i):
@@ -194,7 +196,9 @@ def _false_squares(case, answers, counts):
     if case.kind.text.count("Hull("):
         return _false_hulls(case, answers, counts)
     failures = []
-    flat = [(i, a) for i, given in answers.items() for a in given if a.proven and np.isfinite(a.gap)]
+    flat = [
+        (i, a) for i, given in answers.items() for a in given if a.proven and np.isfinite(a.gap)
+    ]
     flat = [(i, a) for i, a in flat if np.isfinite(a.x).all()]
     if "W" in case.data:
         groups = [[pair] for pair in flat]
@@ -202,7 +206,9 @@ def _false_squares(case, answers, counts):
         groups = [[p for p in flat if p[1].penalty == v] for v in {a.penalty for _, a in flat}]
     for group in groups:
         targets = [i for i, _ in group]
-        problem = Problem(case.A, case.B[:, targets], _weights(case, targets[0]), group[0][1].penalty)
+        problem = Problem(
+            case.A, case.B[:, targets], _weights(case, targets[0]), group[0][1].penalty
+        )
         excesses = problem.excesses(np.stack([a.x for _, a in group], axis=1))
         counts["unchecked"] += len(group) - len(excesses)
         counts["checked"] += len(excesses)

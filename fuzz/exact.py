@@ -5,8 +5,9 @@ a penalty. In units in which all of them are integers the problem is
 
     minimise 1/2 <y, G y> - <c, y> over y >= 0,
 
-with an integer G = A'WA and c = A'Wb - penalty. Its minimiser on a support is adj(G_S) c_S / det(G_S);
-whether it is the minimiser of the whole is asked of its signs and slopes, without any rounding.
+with an integer G = A'WA and c = A'Wb - penalty. Its minimiser on a support S is
+adj(G_S) c_S / det(G_S); whether it is the minimiser of the whole is asked of its signs and slopes,
+without any rounding.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROUNDS = 12
 """How often a support is corrected by all wrong signs at once, before it is found atom by atom."""
 
 FEW = 12
-"""Up to so many atoms a support is found atom by atom, which always ends, if corrections fail."""
+"""Up to so many rows or atoms a support is found atom by atom if corrections fail; that ends."""
 
 
 def integers(values, axis=None):
@@ -128,7 +129,7 @@ class Problem:
         """Return N, d, g of a minimiser of target i, None if it was not found.
 
         The support is corrected by all wrong signs at once; if that goes on, and there are few
-        atoms, it is found by the method of Lawson and Hanson, which ends.
+        rows or atoms, it is found by the method of Lawson and Hanson, which ends.
         """
         c, support = self.c[:, [i]], tuple(guess)
         for _ in range(ROUNDS):
@@ -140,7 +141,7 @@ class Problem:
             if len(steep) > len(self.P):
                 steep = set(sorted(steep, key=lambda j: g[j, 0])[:2])
             support = tuple(sorted(set(support) - wrong | steep))
-        if self.n > FEW:
+        if min(self.P.shape) > FEW:
             return None
         _, N, d, g = self.solve(self._atom_by_atom(c), c)
         return N[:, 0], d, g[:, 0]
@@ -224,7 +225,10 @@ class Problem:
         """Return x* of target i as floats."""
         units = [Fraction(2) ** (int(self.s[i]) - int(p)) for p in self.p]
         return np.array(
-            [_float(Fraction(int(a), int(found[1])) * u) for a, u in zip(found[0], units, strict=True)]
+            [
+                _float(Fraction(int(a), int(found[1])) * u)
+                for a, u in zip(found[0], units, strict=True)
+            ]
         )
 
 

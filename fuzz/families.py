@@ -25,7 +25,6 @@ def family(function):
 
 def mixed_targets(rng, A, t):
     """Return targets of many kinds: noise, fits with and without noise, integers, zeros."""
-    m, n = A.shape
     kinds = [gaussian_targets, fitted_targets, noisy_targets, polar_targets, integer_targets]
     parts = rng.multinomial(t, np.full(len(kinds), 1 / len(kinds)))
     B = np.concatenate([kind(rng, A, k) for kind, k in zip(kinds, parts, strict=True)], axis=1)
@@ -131,7 +130,7 @@ def nearly_collinear(rng, m, n, t):
 
 @family
 def sums_of_atoms(rng, m, n, t):
-    """Some atoms are sums of two others, or combinations of all."""
+    """Return atoms of which some are sums of two others."""
     A = rng.standard_normal((m, n)) if rng.random() < 0.5 else rng.random((m, n))
     for j in range(2, n):
         if rng.random() < 0.5:
@@ -168,7 +167,7 @@ def nearly_opposite_rotated(rng, m, n, t):
 
 @family
 def nearly_dependent_with_signs(rng, m, n, t):
-    """The last atom is all but the negative of a combination of the others: a cone that is flat."""
+    """Return atoms of which one is all but the negative of a combination of the others."""
     A = rng.standard_normal((m, n))
     A[:, -1] = -A[:, :-1] @ rng.random(n - 1)
     A[:, -1] += 10.0 ** rng.uniform(-17, -4) * rng.standard_normal(m)
@@ -191,7 +190,9 @@ def units(rng, m, n, t):
     A = rng.standard_normal((m, n)) if rng.random() < 0.5 else rng.random((m, n))
     B = mixed_targets(rng, A, t)
     with np.errstate(over="ignore"):
-        return _finite(A * 10.0 ** rng.uniform(-300, 300)), _finite(B * 10.0 ** rng.uniform(-300, 300))
+        return _finite(A * 10.0 ** rng.uniform(-300, 300)), _finite(
+            B * 10.0 ** rng.uniform(-300, 300)
+        )
 
 
 @family
@@ -305,7 +306,7 @@ def real_data(rng, m, n, t):
 
 @family
 def bumps(rng, m, n, t):
-    """A smooth dictionary: Gaussian bumps, all but dependent."""
+    """Return a smooth dictionary: Gaussian bumps, all but dependent."""
     width = 10.0 ** rng.uniform(-1.5, 0.5)
     at = np.linspace(0, 1, m)[:, None] - np.sort(rng.random(n))
     A = np.exp(-0.5 * (at / width) ** 2)

@@ -38,7 +38,9 @@ def hull_minimum(G, c, radius):
 
 def _level(G, c, support, total):
     """Return where the atoms of a support are level, with a given sum if there is one."""
-    rows = [[G[i][j] for j in support] + ([Fraction(1)] if total is not None else []) for i in support]
+    rows = [
+        [G[i][j] for j in support] + ([Fraction(1)] if total is not None else []) for i in support
+    ]
     right = [c[i] for i in support]
     if total is not None:
         rows.append([Fraction(1)] * len(support) + [Fraction(0)])
@@ -81,6 +83,4 @@ def _inner(p, q):
 
 
 def _form(G, c, x):
-    return sum(
-        (x[i] * (_inner(G[i], x) / 2 - c[i]) for i in range(len(c)) if x[i]), Fraction(0)
-    )
+    return sum((x[i] * (_inner(G[i], x) / 2 - c[i]) for i in range(len(c)) if x[i]), Fraction(0))

@@ -10,7 +10,7 @@ from scipy import optimize
 from scipy.special import expit
 
 ALLOWED = 1e-13
-"""What may be missing in a gap, as a share of the size of the terms of f; they are transcendental."""
+"""What may be missing in a gap, as a share of the size of the terms of f, transcendental."""
 
 STEPS = 60
 
@@ -107,6 +107,13 @@ def _poisson(x, y):
     return x - (y * mpmath.log(x) if y > 0 else 0)
 
 
+def _logistic(x, y):
+    margin = y * x
+    if abs(margin) > 1000:  # beyond 50 digits, and with exponents that mpmath writes out in bits
+        return max(-margin, mpmath.mpf(0))
+    return mpmath.log1p(mpmath.exp(-margin))
+
+
 def _huber(x, y):
     size = abs(x - y)
     return size * size / 2 if size <= 1 else size - mpmath.mpf(0.5)
@@ -116,7 +123,7 @@ LOSSES = {
     "Logistic": Loss(
         "Logistic({}{})",
         lambda B: np.where(B > 0, 1.0, -1.0),
-        lambda x, y: mpmath.log1p(mpmath.exp(-y * x)) if -y * x < 1000 else -y * x,
+        _logistic,
         lambda x, y: np.logaddexp(0.0, -y * x),
         lambda x, y: -y * expit(-y * x),
         lambda x, y: expit(x) * expit(-x),
@@ -225,7 +232,9 @@ class LossProblem:
         for _ in range(STEPS):
             free = np.flatnonzero((x > 0) | (gradient < 0))
             part = self.A[:, free]
-            bend = np.where(self.weights > 0, self.weights * self.loss.bend(self.A @ x, self.b), 0.0)
+            bend = np.where(
+                self.weights > 0, self.weights * self.loss.bend(self.A @ x, self.b), 0.0
+            )
             H = part.T @ (bend[:, None] * part)
             if not len(free) or not np.isfinite(H).all():
                 return x

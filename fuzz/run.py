@@ -133,8 +133,8 @@ def search(seed, problems, minutes, only, jobs):
 
 
 HEADINGS = [
-    "problems", "proven %", "tight %", "checked", "false", "gross", "exceptions", "refused",
-    "invalid", "warned", "loose %",
+    "problems", "proven %", "tight %", "checked", "unchecked", "false", "gross", "exceptions",
+    "refused", "invalid", "warned", "loose %",
 ]  # fmt: skip
 
 
@@ -193,11 +193,9 @@ def main():
     if given.problems is None and given.minutes is None:
         given.minutes = 2.0
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
-    console = Console(width=160, highlight=False, markup=False)
+    console = Console(width=180, highlight=False, markup=False)
     console.print(f"seed {seed}, {conepursuit.__file__}")
-    findings = search(
-        seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs
-    )
+    findings = search(seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs)
     show(findings, console)
     show_failures(findings, console)
     console.print(f"\n{findings.problems} problems, seed {seed}, {len(findings.failures)} failures")

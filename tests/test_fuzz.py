@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import checks
-from cases import Case
+from cases import SCOPE, Case
 from exact import Problem, adjugate_of, exceeds, integers, square_sum
 from families import FAMILIES
 from hulls import hull_excess, solve
@@ -159,7 +159,7 @@ def test_false_proofs_wrong_exceptions_and_wrong_numbers_are_noticed(monkeypatch
         (failing(ValueError("array must not contain infs or NaNs")), "exception"),
         (failing(ZeroDivisionError()), "exception"),
     ):
-        monkeypatch.setitem(checks.cases.SCOPE, "nnls", nnls)
+        monkeypatch.setitem(SCOPE, "nnls", nnls)
         failures = checks.judge(case, Counter(), thorough=False)
         assert [failure.what for failure in failures] == [what]
         smallest, _ = shrunk(case, failures[0])
