@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import traceback
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +26,31 @@ LARGEST, SMALLEST = Fraction(np.finfo(np.float64).max), np.finfo(np.float64).tin
 GROSS = 1e-10
 """A proof that is false by more than this share of f(0) is more than rounding."""
 
+LIMIT = 30.0
+"""Seconds of the CPU that a call may take, with the time to compile its kernels."""
+
 TIGHT = 1e-10
 """A proven gap below this share of f(0) counts as tight."""
+
+
+class EndlessCall(BaseException):
+    """A call has gone on for so long that it may never end."""
+
+
+@contextmanager
+def limited(seconds):
+    """Raise EndlessCall in the calling code after so many seconds of the CPU."""
+
+    def end(number, frame):
+        raise EndlessCall(f"no end after {seconds} seconds")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 @dataclass(frozen=True)
@@ -68,11 +93,11 @@ def run(case: Case, counts: Counter):
     t = case.B.shape[1]
     for i in range(t) if case.kind.single else [None]:
         try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True) as caught, limited(LIMIT):
+                warnings.simplefilter("default")
                 result = eval(code, case.scope(i))
             counts["warned"] += bool(caught)
-        except Exception as error:
+        except (Exception, EndlessCall) as error:
             targets = 1 if case.kind.single else t
             if deliberate(error):
                 counts["refused"] += targets
