@@ -178,11 +178,12 @@ class LossProblem:
             return total + mpmath.mpf(self.penalty) * mpmath.fsum(point)
 
     def size(self, x):
-        """Return the size of what is added up in f(A x)."""
+        """Return the size of what is added up in f(A x), and what the size of A x adds to it."""
         with np.errstate(all="ignore"):
             terms = self.loss.size(np.abs(self.A) @ x, np.abs(self.b))
             if not self.loss.positive:
                 terms = np.maximum(terms, self.loss.size(self.A @ x, self.b))
+            terms = terms + np.abs(self.loss.slope(self.A @ x, self.b)) * (np.abs(self.A) @ x)
             terms = np.where(self.weights > 0, self.weights * terms, 0.0)
         return float(np.nan_to_num(terms, nan=np.inf).sum()) + self.penalty * float(x.sum())
 
