@@ -110,6 +110,9 @@ class Kind:
     prepare: object
     loss: str = "LeastSquares"
 
+    def __reduce__(self):  # functions made on the way cannot be sent to another process
+        return _kind_named, (self.group, self.name)
+
     @property
     def single(self):
         """Whether a call is about one target."""
@@ -120,6 +123,12 @@ class Kind:
         A, B = family(rng, *self.sizes(rng))
         A, B, data = self.prepare(rng, A, B)
         return Case(self, name, A, B, data)
+
+
+def _kind_named(group, name):
+    from kinds import KINDS
+
+    return next(kind for kind in KINDS if (kind.group, kind.name) == (group, name))
 
 
 # Sizes

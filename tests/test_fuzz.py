@@ -1,5 +1,6 @@
 """A short run of the fuzz, and its exact references held to brute force."""
 
+import pickle
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
@@ -91,6 +92,11 @@ def test_exact_answers_to_cases_made_by_hand():
     # numbers whose squares are no floats
     problem = Problem(np.array([[1e300]]), np.array([[1e-300]]))
     assert Fraction(*problem.excesses(np.zeros((1, 1)))[0]) == Fraction(1e-300) ** 2 / 2
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.group} {kind.name}")
+def test_kinds_travel_between_processes(kind):
+    assert pickle.loads(pickle.dumps(kind)) is kind
 
 
 def test_integers_and_powers_are_the_floats():
