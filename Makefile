@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf fuzz clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -37,6 +37,12 @@ bench-glm: .venv/.bench
 
 bench-nmf: .venv/.bench
 	$(BIN)/python benchmarks/nmf.py
+
+# Looks for false proofs in random problems: make fuzz MINUTES=60 JOBS=2
+MINUTES ?= 5
+JOBS ?= 2
+fuzz: .venv/.test
+	$(BIN)/python fuzz/run.py --minutes $(MINUTES) --jobs $(JOBS) $(FUZZ)
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -1,0 +1,206 @@
+"""Look for false proofs, wrong exceptions and numbers that are none, in random problems.
+
+    python fuzz/run.py --minutes 5
+    python fuzz/run.py --problems 100000 --only nnls --seed 1 --jobs 2
+
+Every proof of a least-squares problem is compared with the truth in exact arithmetic, without a
+tolerance. Ends with status 1 if anything was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import secrets
+import sys
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import replace
+from time import monotonic, process_time
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import conepursuit
+from checks import judge
+from families import FAMILIES
+from kinds import KINDS
+from shrink import shrunk
+
+CHUNK = 25
+"""Cases that a process makes before it reports."""
+
+OF_EACH = 2
+"""Failures of each family that are printed as code."""
+
+THOROUGH = 0.1
+"""The share of answers for other losses, which take long, that are looked at closely."""
+
+SHARES = {"nnls": 0.9, "nnfit": 0.06, "minimize": 0.04}
+"""Of the cases, if all groups are asked for."""
+
+
+class Findings:
+    """Counts by family and by kind, and the failures worth showing."""
+
+    def __init__(self):
+        self.families, self.kinds, self.seconds = {}, {}, Counter()
+        self.failures = {}
+
+    def add(self, case, counts, seconds, failures):
+        """Take in what was found in one case."""
+        self.families.setdefault(case.family, Counter()).update(counts)
+        self.kinds.setdefault((case.kind.group, case.kind.name), Counter()).update(counts)
+        self.seconds[case.kind.group, case.kind.name] += seconds
+        for failure in failures:
+            key, own = (case.family, case.kind.name, failure.what), case
+            if case.kind.single:
+                own, failure = case.part(targets=[failure.target]), replace(failure, target=0)
+            self._keep(key, own, failure)
+
+    def _keep(self, key, case, failure):
+        """Keep the worst failure of each kind; of equals the smallest."""
+        worst = self.failures.get(key)
+        if worst is None or _badness(case, failure) > _badness(*worst):
+            self.failures[key] = case, failure
+
+    def merge(self, other):
+        """Take in what another process found."""
+        for mine, theirs in ((self.families, other.families), (self.kinds, other.kinds)):
+            for name, counts in theirs.items():
+                mine.setdefault(name, Counter()).update(counts)
+        self.seconds.update(other.seconds)
+        for key, (case, failure) in other.failures.items():
+            self._keep(key, case, failure)
+
+    @property
+    def problems(self):
+        """How many problems were posed."""
+        return sum(counts["problems"] for counts in self.families.values())
+
+
+def _badness(case, failure):
+    gross = failure.what != "false proof" or failure.size > 1e-10
+    return gross, -case.A.size, -case.B.shape[1], failure.size
+
+
+def chunk(seed, first, number, only):
+    """Make some cases, each from a seed of its own, and return what was found."""
+    findings, names = Findings(), list(FAMILIES)
+    groups = [group for group in SHARES if group in only]
+    for index in range(first, first + number):
+        rng = np.random.default_rng([seed, index])
+        shares = np.array([SHARES[group] for group in groups])
+        group = groups[rng.choice(len(groups), p=shares / shares.sum())]
+        kinds = [kind for kind in KINDS if kind.group == group]
+        shares = np.array([kind.share for kind in kinds])
+        kind = kinds[rng.choice(len(kinds), p=shares / shares.sum())]
+        name = names[index % len(names)]
+        began, counts = process_time(), Counter()
+        case = kind.make(rng, FAMILIES[name], name)
+        failures = judge(case, counts, group == "nnls" or rng.random() < THOROUGH)
+        findings.add(case, counts, process_time() - began, failures)
+    return findings
+
+
+def search(seed, problems, minutes, only, jobs):
+    """Make cases until there are enough problems or the time is over."""
+    findings, began, first = Findings(), monotonic(), 0
+
+    def wanted():
+        late = minutes is not None and monotonic() - began > 60 * minutes
+        return not late and (problems is None or findings.problems < problems)
+
+    if jobs == 1:
+        while wanted():
+            findings.merge(chunk(seed, first, CHUNK, only))
+            first += CHUNK
+        return findings
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        running = set()
+        while wanted():
+            while len(running) < 2 * jobs:
+                running.add(pool.submit(chunk, seed, first, CHUNK, only))
+                first += CHUNK
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                findings.merge(future.result())
+        for future in running:
+            findings.merge(future.result())
+    return findings
+
+
+HEADINGS = [
+    "problems", "proven %", "tight %", "checked", "unchecked", "false", "gross", "exceptions",
+    "refused", "invalid", "warned", "loose %",
+]  # fmt: skip
+
+
+def rows(counts):
+    """Return the numbers of a row of the table."""
+    of = {"proven %": ("proven", "answers"), "tight %": ("tight", "answers")}
+    of["loose %"] = "loose", "compared"
+    out = []
+    for heading in HEADINGS:
+        if heading in of:
+            part, whole = (counts[name] for name in of[heading])
+            out.append(f"{100 * part / whole:.2f}" if whole else "")
+        else:
+            out.append(str(counts[heading]))
+    return out
+
+
+def show(findings, console):
+    """Print the counts by family and by kind."""
+    for title, table, timed in (
+        ("By family", findings.families, False), ("By kind", findings.kinds, True),
+    ):  # fmt: skip
+        printed = Table("", *HEADINGS, *(["per second"] if timed else []), title=title)
+        for name in sorted(table):
+            row = rows(table[name])
+            if timed:
+                row.append(f"{table[name]['problems'] / max(findings.seconds[name], 1e-9):.0f}")
+            printed.add_row(": ".join(name) if timed else name, *row)
+        total = sum(table.values(), Counter())
+        printed.add_row("all", *rows(total), *([""] if timed else []))
+        console.print(printed)
+
+
+def show_failures(findings, console):
+    """Print the worst failures as code, as small as they can be made."""
+    ordered = sorted(findings.failures.values(), key=lambda pair: _badness(*pair), reverse=True)
+    seen = Counter()
+    for case, failure in ordered:
+        seen[case.family] += 1
+        if seen[case.family] > OF_EACH:
+            continue
+        case, failure = shrunk(case, failure)
+        console.print(f"\n# {failure.what}, {case.family}, {case.kind.name}: {failure.detail}")
+        console.print(case.code(failure.target), soft_wrap=True)
+
+
+def main():
+    """Read the command line and search."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--problems", type=int, help="stop after so many")
+    parser.add_argument("--minutes", type=float, help="stop after so long; 2, if neither is given")
+    parser.add_argument("--only", choices=list(SHARES), action="append", help="nnls, say")
+    parser.add_argument("--seed", type=int, help="for the same problems again")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    given = parser.parse_args()
+    if given.problems is None and given.minutes is None:
+        given.minutes = 2.0
+    seed = secrets.randbelow(2**32) if given.seed is None else given.seed
+    console = Console(width=180, highlight=False, markup=False)
+    console.print(f"seed {seed}, {conepursuit.__file__}")
+    findings = search(seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs)
+    show(findings, console)
+    show_failures(findings, console)
+    console.print(f"\n{findings.problems} problems, seed {seed}, {len(findings.failures)} failures")
+    sys.exit(1 if findings.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
