@@ -459,10 +459,10 @@ def test_weighted_fits_can_be_audited():
     weights = rng.random(20)
     weights[3] = 0.0
     result = nnls(A, b, weights=weights)
-    assert certify_nnls(A, b, result, weights=weights).gap <= 1e-14
+    assert certify_nnls(A, b, result, weights=weights).gap <= 1e-12
     both, twice = np.stack([b, b], axis=1), np.stack([weights, weights], axis=1)
     many = nnls(A, both, weights=twice)
-    assert (certify_nnls(A, both, many, weights=twice).gap <= 1e-14).all()
+    assert (certify_nnls(A, both, many, weights=twice).gap <= 1e-12).all()
 
 
 def test_no_more_atoms_than_rows_are_ever_passive():

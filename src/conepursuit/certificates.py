@@ -54,9 +54,6 @@ class Certificate:
 SLACK, ATTEMPTS = 1e-4, 3
 """The share of their slopes by which atoms are made to ascend, and how often it is made larger."""
 
-USELESS = 1e-3
-"""A gap of all of f(x) counts as a proof only where less than this share of it is not likely."""
-
 Certifier: TypeAlias = Callable[..., Certificate]
 """Takes what is known at an iterate, f(x) without the penalty, and how far x may be off."""
 
@@ -98,6 +95,12 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         least = min(local.score - penalty, 0.0) if local.floor is None else local.floor
         least -= rough
         worst = max(0.0, -least - penalty)
+        if (
+            not domain.signed
+            and local.score >= 0
+            and atoms.ascends(gradient, local.answer, penalty)
+        ):
+            worst = 0.0
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         tilt = shift * t if shift and t is not None else None
         size, w = magnitude(gradient, tilt), local.iterate
@@ -122,8 +125,10 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         above = value - floor + penalty * local.iterate.size + extra
         if not (isfinite(gap) and known and gap < above):
             steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
-            guess = abs(height) + (norm(x) or inf) * steepness / (atoms.accuracy or 1.0)
-            true = above <= guess or (isfinite(gap) and known and guess > USELESS * above)
+            guess = abs(height)
+            if steepness:
+                guess += (norm(x) or inf) * steepness / (atoms.accuracy or 1.0)
+            true = above <= guess or (isfinite(gap) and known)
             gap, method = (above, "dual") if true else (guess, "estimate")
         violation = max(0.0, -local.score)
         rounding = extra + min(shift, noise if worst else 0.0) * length * norm(x)

@@ -71,8 +71,14 @@ def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
     objective, penalty = problem.objective, problem.penalty
     # u is put together from the gradient and what is added to it, rounded each time.
     size = max(norm(u), norm(point.gradient))
-    errors = problem.atoms.noise(u) + 4 * EPS * size
-    firm = scores - errors * problem.norms - 4 * EPS * penalty
+    errors = (problem.atoms.noise(u) + 4 * EPS * size) * problem.norms
+    close = np.flatnonzero(scores <= errors + 4 * EPS * penalty)
+    if len(close):
+        # An atom may be level by entries whose slopes are far smaller than others, or zero.
+        entries = np.maximum(np.abs(u), np.abs(point.gradient) * (u != 0))
+        rounding = product_rounding(len(u)) + 4 * EPS
+        errors[close] = rounding * rmatvec(abs(problem.matrix[:, close]), entries)
+    firm = scores - errors - 4 * EPS * penalty
     trials: list[tuple[Any, float]] = []
     largest, least = (1.0 if penalty else inf), float(firm.min())
     if least >= 0:

@@ -20,6 +20,7 @@ import math
 import numpy as np
 from numba import njit
 
+from conepursuit.arrays import Vector
 from conepursuit.kernels.certificate import least_tilt, product_rounding
 from conepursuit.kernels.constants import BETA, EPS, KULLBACK_LEIBLER, LOGISTIC
 from conepursuit.kernels.factor import backward_solve, dot, forward_solve
@@ -56,10 +57,11 @@ def certify(
     """
     n, slack, cost = len(P.norms) - 1, dot(S.c, S.dual, len(P.norms)), paid(P, S.c)
     size = math.sqrt(dot(S.g, S.g, len(S.g)))
-    violation, noise = 0.0, product_rounding(len(S.g)) * size
+    violation = 0.0
+    bound_products(P, S.g, S.descent_error)
     for j in range(n):
         S.descent[j] = -S.dual[j]
-        S.descent_error[j] = noise * P.norms[j] + 4.0 * EPS * P.penalty
+        S.descent_error[j] += 4.0 * EPS * P.penalty
         violation = max(violation, S.descent[j] + S.descent_error[j])
     gap, hope = np.inf, np.inf
     if P.penalty > 0.0:
@@ -115,28 +117,66 @@ def allowance(P: Problem, S: Fit, size: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def bound_products(P: Problem, v: Vector, error: Vector) -> None:
+    """Write how far the computed products of the atoms with v may be from the exact ones.
+
+    Logistic slopes differ by many orders of magnitude, and an atom is level by those of its own
+    entries: their products are bounded entry by entry, others by norms.
+    """
+    n, m = len(P.norms) - 1, len(v)
+    length = math.sqrt(dot(v, v, m))
+    for j in range(n):
+        error[j] = P.norms[j] * length
+        if P.code == LOGISTIC:
+            row, error[j] = P.rows[j], 0.0
+            for i in range(m):
+                error[j] += abs(row[i] * v[i])
+        error[j] *= product_rounding(m)
+
+
+@njit(cache=True, nogil=True)
 def find_shift(P: Problem, S: Fit, passive: int, attempt: int) -> float:
     """Write a functional t, and return the least k >= 0 that repairs g with it; -1 if none does.
 
     The first attempt is 1 for every entry with weight. The logistic loss has slopes as small as
     exp(-x) and a conjugate that ends at 0, hence |g| instead; the third attempt is for its
-    separable entries, which x leaves for infinity: their slopes alone are shifted.
+    separable entries.
     """
-    n, steepest = len(P.norms) - 1, 0.0
-    for i in range(len(S.t)):
-        steepest = max(steepest, abs(S.g[i]))
+    n = len(P.norms) - 1
+    if attempt == 2:
+        return settle_separable(P, S)
     if attempt == 1:
         functional(P, S, passive)
     else:
         for i in range(len(S.t)):
             S.t[i] = abs(S.g[i]) if P.code == LOGISTIC else (1.0 if S.w[i] > 0.0 else 0.0)
-            if attempt == 2 and S.t[i] > SLIGHT * steepest:
-                S.t[i] = 0.0
     multiply(P.rows, S.t, n, len(S.t), S.products)
-    noise = product_rounding(len(S.t)) * math.sqrt(dot(S.t, S.t, len(S.t)))
-    for j in range(n):
-        S.products_error[j] = noise * P.norms[j]
+    bound_products(P, S.t, S.products_error)
     return least_tilt(S.descent[:n], S.descent_error[:n], S.products[:n], S.products_error[:n])
+
+
+@njit(cache=True, nogil=True)
+def settle_separable(P: Problem, S: Fit) -> float:
+    """Write the t with which g + t is zero at entries that x leaves for infinity; return 1.
+
+    Those are entries of slight slopes. An atom that has no others is level then, exactly. For the
+    rest, t is as small a multiple of |g| as repairs all other atoms; -1 is returned if none does.
+    """
+    n, m, steepest, share, noise = len(P.norms) - 1, len(S.t), 0.0, 0.0, product_rounding(len(S.t))
+    for i in range(m):
+        steepest = max(steepest, abs(S.g[i]))
+    for j in range(n):
+        row, total, size = P.rows[j], 0.0, 0.0
+        for i in range(m):
+            if abs(S.g[i]) > SLIGHT * steepest:
+                total += row[i] * S.g[i]
+                size += abs(row[i] * S.g[i])
+        if size > 0.0:
+            share = max(share, (noise * size - total) / ((1.0 - 2.0 * noise) * size))
+    for i in range(m):
+        slight = abs(S.g[i]) <= SLIGHT * steepest
+        S.t[i] = -S.g[i] if slight else share * abs(S.g[i])
+    return 1.0 if share < 1.0 and P.penalty == 0.0 else -1.0
 
 
 @njit(cache=True, nogil=True)
