@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf, isfinite, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_finite
 from conepursuit.atoms.base import Atoms
 from conepursuit.certificates import Certificate, certifier, local_bound
 from conepursuit.domains import Domain
@@ -249,7 +250,7 @@ def certify(
     Raises
     ------
     ValueError
-        If the point does not lie in the domain.
+        If the point does not lie in the domain, or if f or its gradient is infinite there.
 
     Examples
     --------
@@ -261,16 +262,25 @@ def certify(
     """
     check_fit(objective, domain)
     iterate, inside = point_to_certify(objective, domain, point, x, weights)
-    _, certificate = audited(objective, domain, iterate)
+    value, certificate = audited(objective, domain, iterate)
+    if isnan(certificate.violation):
+        which = f"the gradient of {objective!r}" if isfinite(value) else repr(objective)
+        raise ValueError(
+            f"{which} is infinite or NaN at the point given, so that nothing can be said about "
+            "it. Give a point inside the domain of the objective."
+        )
     return certificate if inside else replace(certificate, method="estimate")
 
 
 def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[float, Certificate]:
     """Return f(x), with the penalty, and the certificate of an iterate, computed afresh.
 
-    Where the atoms have no positive functional, one is made from those with weight.
+    Where the atoms have no positive functional, one is made from those with weight. Where f or
+    its gradient is infinite, nothing is known: the gap is infinite, the rest NaN.
     """
     value, gradient = objective.value_and_gradient(iterate.x)
+    if not (isfinite(value) and is_finite(gradient)):
+        return value + domain.penalty * iterate.size, Certificate(nan, nan, inf, "estimate", nan)
     local = Local(domain, iterate, gradient)
     certificate = certifier(objective, domain)(local, value)
     if not (certificate.proven and objective.quadratic):
