@@ -1,7 +1,10 @@
 """Losses, data and starts that once broke a fit: infinite values, squares that overflow."""
 
+from math import isfinite
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from conepursuit import (
     FCMP,
@@ -11,11 +14,17 @@ from conepursuit import (
     Cone,
     Dictionary,
     FunctionObjective,
+    Huber,
+    KullbackLeibler,
+    LeastSquares,
     Poisson,
     Status,
     certify,
     minimize,
+    nnfit,
+    nnls,
 )
+from conepursuit.estimators import GreedyNMF
 
 TWO = Cone(Dictionary(np.eye(2)))
 
@@ -84,3 +93,102 @@ def test_certify_refuses_points_outside_the_domain_of_f(loss, x):
         certify(loss, TWO, weights=x)
     with pytest.raises(ValueError, match="infinite or NaN at the point given"):
         certify(loss, TWO, x=x)
+
+
+UNEVEN = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+@pytest.mark.parametrize("length", [1e-300, 1e-165, 1e160, 1e300])
+@pytest.mark.parametrize("loss", [Huber, LeastSquares, Poisson, KullbackLeibler])
+@pytest.mark.parametrize("many", [False, True])
+def test_squares_of_a_column_that_overflow_or_underflow(kind, length, loss, many):
+    """The weights are those of the same atoms at length one, divided by the length."""
+    y = UNEVEN @ [1.0, 3.0, 2.0]
+    y = y[:, None] if many else y
+    fit = nnfit(loss(y), kind(UNEVEN * [1.0, length, 1.0]), tol=1e-12)
+    even = nnfit(loss(y), UNEVEN, tol=1e-12)
+    np.testing.assert_allclose(fit.value, even.value, rtol=1e-9, atol=1e-10)
+    assert np.isfinite(fit.x).all() and np.isfinite(fit.dual).all() and np.all(fit.proven)
+    np.testing.assert_allclose((fit.x.T * [1.0, length, 1.0]).T, even.x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_long_and_short_columns_with_a_penalty(many):
+    """All columns have to be scaled by one power of two, as each has its price."""
+    y = np.array([1.0, 2.0, 3.0])
+    y = y[:, None] if many else y
+    fit = nnfit(Huber(y), UNEVEN * 1e-165, penalty=1e-166)
+    even = nnfit(Huber(y), UNEVEN, penalty=0.1)
+    np.testing.assert_allclose(fit.x * 1e-165, even.x, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(fit.value, even.value, rtol=1e-8)
+    for length in (1e-165, 1e165):
+        mixed = nnfit(Huber(y), UNEVEN * [1.0, length, 1.0], penalty=0.1)
+        assert np.isfinite(mixed.x).all() and np.isfinite(mixed.value).all()
+
+
+def test_weights_too_large_for_a_float():
+    """x* is about 1e310: the answer is the largest float, with the value and the gap it has."""
+    for many in (False, True):
+        y = np.ones((5, 1) if many else 5)
+        fit = nnfit(Huber(y), np.full((5, 4), 1e-310))
+        assert np.isfinite(fit.x).all() and np.max(fit.x) > 1e307
+        assert np.all(fit.value > 0) and np.all(fit.gap >= fit.value * (1 - 1e-9))
+        assert np.all(fit.status == Status.STALLED)
+        x, rnorm = solution = nnls(np.full((5, 4), 1e-310), y)
+        assert np.isfinite(x).all() and np.max(x) > 1e307
+        fitted = np.ldexp(np.full((5, 4), 1e-310), 1000) @ np.ldexp(x, -1000)
+        np.testing.assert_allclose(rnorm, np.linalg.norm(y - fitted, axis=0), rtol=1e-12)
+        assert np.all(solution.gap >= 0.5 * rnorm**2 * (1 - 1e-9))
+        assert np.all(solution.status == Status.STALLED)
+
+
+def test_weights_too_small_for_a_float():
+    x, rnorm = fit = nnls(np.array([[1e300]]), np.array([1e-300]))
+    assert x[0] == 0 and rnorm == 1e-300 and fit.status is Status.STALLED
+    assert all(isfinite(v) for v in (*fit.dual, fit.gap))
+
+
+def test_no_entry_without_weight_hides_a_slope():
+    """Rounding is judged by the entries that count: as for one target, so for many."""
+    y, weights, A = np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([[1.0], [1e-18]])
+    many = nnfit(LeastSquares(y[:, None], weights=weights[:, None]), A)
+    one = nnfit(LeastSquares(y, weights=weights), A)
+    assert one.x[0] == pytest.approx(1e18) and many.x[0, 0] == pytest.approx(1e18)
+    assert many.status[0] is Status.CONVERGED
+
+
+def test_a_long_atom_does_not_hide_the_others():
+    """A fit starts from the sum of all atoms at one length, whatever their units."""
+    A = np.array([[0.1, 3.0, 1e18], [0.02, 4.0, 0.03], [0.04, 2.0, 0.0], [60.0, 0.2, 0.0]])
+    y = np.array([[1.1], [1.4], [0.8], [0.1]])
+    for penalty in (0.0, 1e-3):
+        fit = nnfit(KullbackLeibler(y), A, penalty=penalty)
+        one = nnfit(KullbackLeibler(y[:, 0]), A, penalty=penalty)
+        assert fit.status[0] is Status.CONVERGED and fit.proven[0]
+        assert fit.value[0] == pytest.approx(one.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.filterwarnings("ignore:GreedyNMF made max_iter")
+def test_transform_is_no_worse_than_fit(loss):
+    for seed in (*range(40), 302):
+        rng = np.random.default_rng(seed)
+        m, n = rng.integers(2, 7, 2)
+        rank = min(int(rng.integers(1, 4)), m, n)
+        X = rng.integers(0, 4, (m, n)).astype(float) if seed % 2 else rng.exponential(size=(m, n))
+        X = X if seed % 2 else X**2
+        X[rng.random((m, n)) < 0.3] = np.nan
+        if np.isnan(X).all(axis=1).any() or np.isnan(X).all(axis=0).any():
+            continue
+        model = GreedyNMF(rank, loss=loss).fit(X)
+        seen = ~np.isnan(X)
+        kind = LeastSquares if loss == "frobenius" else KullbackLeibler
+        reached = kind(X[seen]).value((model.transform(X) @ model.components_)[seen])
+        found = 0.5 * model.reconstruction_err_**2
+        assert reached <= found * (1 + 1e-9) + 1e-12 * np.nansum(X**2)
+
+
+def test_factors_whose_squares_underflow():
+    W = GreedyNMF(4, loss="kullback-leibler", rank_growth=0.5).fit_transform(np.eye(3, 7))
+    assert np.isfinite(W).all()

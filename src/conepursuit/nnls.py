@@ -14,12 +14,13 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.batches import fit_many
 from conepursuit.certificates import Certificate
-from conepursuit.fits import STATUSES, NNLSResult, inverted
+from conepursuit.fits import STATUSES, NNLSResult, inverted, scaled_back, times_powers
 from conepursuit.linear import as_matrix, check_finite, column, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
+from conepursuit.results import Status
 from conepursuit.targets import (
     as_vector,
     check_entries,
@@ -291,11 +292,16 @@ def _fit(
     scaled, unit, powers, power = rescaled(matrix, b)
     first = None if start is None else np.ldexp(start, powers - power)
     fit = _fit(scaled, unit, first, limit, max_steps, tol)
+    x, exact = scaled_back(fit.x, power - powers)
+    rnorm, gap, dual, status = fit.rnorm, fit.gap, fit.dual, fit.status
+    if not exact:  # the solution is no array of floats: say how far from it what is returned is
+        residual = matvec(scaled, times_powers(x, powers - power)) - unit
+        rnorm, dual, status = norm(residual), rmatvec(scaled, residual), Status.STALLED
+        gap = max(gap + 0.5 * (rnorm - fit.rnorm) * (rnorm + fit.rnorm), 0.0)
     with np.errstate(over="ignore", under="ignore"):
         return NNLSResult(
-            np.ldexp(fit.x, power - powers), float(np.ldexp(fit.rnorm, power)),
-            np.ldexp(fit.dual, power + powers), float(np.ldexp(fit.gap, 2 * power)),
-            fit.proven, fit.status, fit.n_iter,
+            x, float(times_powers(rnorm, power)), times_powers(dual, power + powers),
+            float(np.ldexp(gap, 2 * power)), fit.proven, status, fit.n_iter,
         )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ from conepursuit.linear import as_matrix_unchecked, check_finite, dense
 SMALL_ENOUGH = 1_000_000
 """Up to so many entries a sparse matrix or a LinearOperator is made dense."""
 
+NO_LIMIT = 2**60
+"""Larger counts than this are not told apart; it fits into the integers of the kernels."""
+
 
 def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
     """Return the matrix, dense if it is small, and the target, in float64, or the targets."""
@@ -52,10 +55,10 @@ def writable(array: Array) -> Array:
 
 
 def count(number: Any, name: str) -> int:
-    """Return a positive integer, or say why it is none."""
+    """Return a positive integer, or say why it is none; more than a kernel can count is no limit."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a positive integer; got {number!r}.")
-    return int(number)
+    return min(int(number), NO_LIMIT)
 
 
 def threads(n_jobs: Any) -> int:
@@ -160,12 +163,24 @@ def rescaled(matrix: Any, b: Vector) -> tuple[Any, Vector, Array, int]:
             "the entries of A or b are so large or small that their squares overflow or "
             "underflow; scale the LinearOperator."
         )
-    largest = abs(matrix).max(axis=0)
-    powers: Array = np.frexp(largest.toarray().ravel() if sparse.issparse(largest) else largest)[1]
-    power = int(np.frexp(np.abs(b).max())[1])
+    powers, power = column_powers(matrix), int(np.frexp(np.abs(b).max())[1])
+    return scaled_columns(matrix, powers), np.ldexp(b, -power), powers, power
+
+
+def column_powers(matrix: Any) -> Array:
+    """Return the exponents of two of the largest entries of the columns of a matrix."""
     if sparse.issparse(matrix):
-        scaled = matrix.copy()
-        scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))
+        largest = abs(matrix).max(axis=0).toarray().ravel()
     else:
-        scaled = np.ldexp(matrix.astype(np.float64, copy=False), -powers)
-    return scaled, np.ldexp(b, -power), powers, power
+        largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
+    powers: Array = np.frexp(largest)[1]
+    return powers
+
+
+def scaled_columns(matrix: Any, powers: Array) -> Any:
+    """Return a matrix with its columns divided by powers of two, which changes no digit."""
+    if not sparse.issparse(matrix):
+        return np.ldexp(matrix.astype(np.float64, copy=False), -powers)
+    scaled = matrix.copy()
+    scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))
+    return scaled
