@@ -1,5 +1,6 @@
 """Losses, data and starts that once broke a fit: infinite values, squares that overflow."""
 
+from decimal import Decimal, localcontext
 from math import isfinite
 
 import numpy as np
@@ -17,12 +18,16 @@ from conepursuit import (
     Huber,
     KullbackLeibler,
     LeastSquares,
+    Objective,
     Poisson,
     Status,
     certify,
     minimize,
     nnfit,
     nnls,
+    nnls_gram,
+    nnls_path,
+    penalty_path,
 )
 from conepursuit.estimators import GreedyNMF
 
@@ -192,3 +197,105 @@ def test_transform_is_no_worse_than_fit(loss):
 def test_factors_whose_squares_underflow():
     W = GreedyNMF(4, loss="kullback-leibler", rank_growth=0.5).fit_transform(np.eye(3, 7))
     assert np.isfinite(W).all()
+
+
+def exact_beta(y, x, beta):
+    """Return the divergence of one entry in many digits."""
+    with localcontext(prec=60):
+        y, x, b = Decimal(float(y)), Decimal(float(x)), Decimal(float(beta))
+        powers = [Decimal(0) if not base else base**p for base, p in ((y, b), (x, b), (x, b - 1))]
+        return float((powers[0] + (b - 1) * powers[1] - b * y * powers[2]) / (b * (b - 1)))
+
+
+@pytest.mark.parametrize("beta", [1 + 1e-12, 1 + 1e-6, 1.3, 1.9, 2 - 1e-9, 2.0])
+def test_beta_divergence_does_not_cancel(beta):
+    """Next to beta = 1 and to x = y, where differences of powers lose all their digits."""
+    rng = np.random.default_rng(0)
+    y = 10 * rng.random(200) * (rng.random(200) < 0.5)
+    x = np.where(rng.random(200) < 0.5, y * (1 + 1e-5 * rng.standard_normal(200)), rng.random(200))
+    x[y == 0] *= 1e-8
+    extremes = [(1e-300, 1.0), (1e-200, 5.0), (1.0, 1e-300), (3.0, 0.0), (0.0, 1e-300), (2.0, 2.0)]
+    y, x = np.append(y, [a for a, _ in extremes]), np.append(x, [b for _, b in extremes])
+    expected = [exact_beta(*each, beta) for each in zip(y, x, strict=True)]
+    loss = BetaDivergence(y, beta)
+    np.testing.assert_allclose(loss.losses(x), expected, rtol=1e-13, atol=1e-50)
+    assert (loss.losses(np.maximum(x, 1e-3)) >= 0).all()
+
+
+@pytest.mark.parametrize("beta", [1 + 1e-6, 1.3, 1.9, 2 - 1e-9, 2.0])
+def test_beta_excesses_are_divergences(beta):
+    """l(x) + l*(v) - v x is what the tangent at z misses at x, where v = l'(z)."""
+    rng = np.random.default_rng(1)
+    y, x = rng.random(50) * (rng.random(50) < 0.7), 0.1 + rng.random(50)
+    loss = BetaDivergence(y, beta)
+    for z in (x * (1 + 1e-6), 0.1 + rng.random(50)):
+        missed = loss.losses(x) - loss.losses(z) - loss.slopes(z) * (x - z)
+        found = loss.excesses(x, loss.slopes(z))
+        np.testing.assert_allclose(found, missed, rtol=1e-9, atol=1e-14)
+        assert (found >= 0).all()
+    assert loss.excesses(x, loss.slopes(x)).max() < 1e-25
+
+
+class Complex(Objective):
+    """f with a complex value or gradient."""
+
+    shape, smoothness = (2,), 1.0
+
+    def __init__(self, value, factor):
+        self.number, self.factor = value, factor
+
+    def value_and_gradient(self, x):
+        return self.number, self.factor * (x - 1.0)
+
+
+@pytest.mark.parametrize(("value", "factor"), [(1.0, 1 + 1j), (1 + 0j, 1.0), (np.complex128(1), 1)])
+def test_complex_objectives_are_refused(value, factor):
+    own = Complex(value, factor)
+    made = FunctionObjective(lambda x: (value, list(factor * (x - 1.0))), 2, smoothness=1.0)
+    for loss in (own, made):
+        for task in (
+            lambda f: minimize(f, TWO, PWMP()),
+            lambda f: certify(f, TWO, weights=[1.0, 1.0]),
+            lambda f: nnfit(f, np.eye(2)),
+        ):
+            with pytest.raises(ValueError, match="must be real; got complex"):
+                task(loss)
+
+
+def test_numbers_too_large_for_a_kernel_are_no_limit():
+    rng, most = np.random.default_rng(0), 10**30
+    A, b = rng.random((6, 4)), rng.random((6, 2))
+    for y in (b, b[:, 0]):
+        for limits in ({"max_iter": most}, {"max_atoms": most}):
+            np.testing.assert_array_equal(nnls(A, y, **limits).x, nnls(A, y).x)
+            gram = nnls_gram(A.T @ A, A.T @ y, **limits)
+            np.testing.assert_array_equal(gram.x, nnls_gram(A.T @ A, A.T @ y).x)
+        np.testing.assert_array_equal(nnfit(Huber(y), A, max_iter=most).x, nnfit(Huber(y), A).x)
+    assert nnls_path(A, b[:, 0], most).rnorm.tolist() == nnls_path(A, b[:, 0], 4).rnorm.tolist()
+    cone = Cone(Dictionary(A))
+    for limits in ({"max_iter": most}, {"max_atoms": most}):
+        assert minimize(LeastSquares(b[:, 0]), cone, PWMP(), **limits).status.success
+    penalty_path(LeastSquares(b[:, 0]), Dictionary(A), n_penalties=2, max_iter=most)
+    GreedyNMF(2, max_iter=most, rank_sweeps=most).fit(A)
+
+
+def test_more_components_than_entries_are_refused():
+    X = np.random.default_rng(0).random((3, 2))
+    for rank in (7, 10**30):
+        with pytest.raises(ValueError, match="at most 6, the number of entries"):
+            GreedyNMF(rank).fit(X)
+    assert GreedyNMF(6, tol=1e-2).fit(X).n_components_ == 6
+
+
+def test_weights_of_all_entries_take_no_more_than_their_roots_and_the_target():
+    """Besides those two arrays there is a mask, and what is small."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    b, weights, A = rng.random((500, 400)), rng.random((500, 400)), rng.random((500, 2))
+    nnls(A, b[:, :2], weights=weights[:, :2])
+    tracemalloc.start()
+    nnls(A, b, weights=weights)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.3 * b.nbytes

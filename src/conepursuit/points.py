@@ -15,7 +15,7 @@ from conepursuit.atoms.vectors import UnitVectors
 from conepursuit.domains import Domain, describe
 from conepursuit.factored import FactoredMatrix
 from conepursuit.iterate import Iterate
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, check_real
 from conepursuit.objectives.factored import FactoredKullbackLeibler
 
 
@@ -99,6 +99,7 @@ def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Itera
 def _finite_value(objective: Objective, domain: Domain, iterate: Iterate) -> float:
     """Return f(x) with the penalty; inf if that or the gradient is infinite or NaN."""
     value, gradient = objective.value_and_gradient(iterate.x)
+    check_real(value, gradient)
     finite = isfinite(value) and is_finite(gradient)
     return float(value) + domain.penalty * iterate.size if finite else inf
 

@@ -15,7 +15,7 @@ from conepursuit.atoms.base import Atoms
 from conepursuit.certificates import Certificate, certifier, local_bound
 from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, check_real
 from conepursuit.points import check_fit, point_to_certify
 
 
@@ -279,6 +279,7 @@ def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[flo
     its gradient is infinite, nothing is known: the gap is infinite, the rest NaN.
     """
     value, gradient = objective.value_and_gradient(iterate.x)
+    check_real(value, gradient)
     if not (isfinite(value) and is_finite(gradient)):
         return value + domain.penalty * iterate.size, Certificate(nan, nan, inf, "estimate", nan)
     local = Local(domain, iterate, gradient)

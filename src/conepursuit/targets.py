@@ -114,8 +114,8 @@ def root_weights(weights: Any, target: Array) -> Array:
             f"weights must have shape {target.shape[:1]}, one for each row, or that of b, "
             f"{target.shape}; got {given.shape}."
         )
-    wrong = ~(np.isfinite(given) & (given >= 0))
-    if wrong.any():
+    if not 0 <= given.min(initial=0.0) <= given.max(initial=0.0) < np.inf:  # NaN survives both
+        wrong = ~(np.isfinite(given) & (given >= 0))
         raise ValueError(
             f"weights must be finite and not negative; got {given[wrong][0]}. Use 0 for entries "
             "that do not count."
@@ -136,7 +136,9 @@ def weighted_matrix(matrix: Any, rows: Vector) -> Any:
 def weighted_target(b: Array, rows: Array) -> Array:
     """Return diag(rows) b; what has no weight may be NaN."""
     used = rows if rows.ndim == b.ndim else rows[:, None]
-    return np.where(used > 0, used * np.where(used > 0, b, 0.0), 0.0)
+    out: Array = np.zeros(b.shape)
+    np.multiply(used, b, out=out, where=used > 0)
+    return out
 
 
 def weighted_problem(matrix: Any, target: Array, weights: Any) -> tuple[Any, Array, Array | None]:
