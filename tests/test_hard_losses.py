@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from math import isfinite
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from conepursuit import (
     Poisson,
     Status,
     certify,
+    closing,
     minimize,
     nnfit,
     nnls,
@@ -29,7 +31,10 @@ from conepursuit import (
     nnls_path,
     penalty_path,
 )
+from conepursuit.closing import conjugate_gradients
 from conepursuit.estimators import GreedyNMF
+from conepursuit.fitting import Problem
+from conepursuit.newton import inside
 
 TWO = Cone(Dictionary(np.eye(2)))
 
@@ -38,10 +43,12 @@ def test_a_start_where_f_is_infinite_is_not_taken():
     """As in `nnfit`: the run starts where it would without it, and its trace says so."""
     loss = Poisson([1.0, 1.0])
     fit = minimize(loss, TWO, FCMP(variant=1), start=[1.0, 0.0])
-    assert fit.status is Status.CONVERGED and fit.trace.start == "multiple of the sum of 2 atoms"
+    assert fit.status is Status.CONVERGED
+    assert fit.trace.start == "multiple of the sum of 2 atoms"
     np.testing.assert_allclose(fit.x, 1.0, rtol=1e-6)
     taken = minimize(loss, TWO, FCMP(variant=1), start=[2.0, 0.5])
-    assert taken.trace.start == "given" and taken.trace["value"][0] == loss.value(np.array([2.0, 0.5]))
+    assert taken.trace.start == "given"
+    assert taken.trace["value"][0] == loss.value(np.array([2.0, 0.5]))
 
 
 def test_a_start_serves_where_no_multiple_of_atoms_does():
@@ -54,7 +61,8 @@ def test_a_start_serves_where_no_multiple_of_atoms_does():
     fit = minimize(
         FunctionObjective(function, 2), TWO, PWMP(AdaptiveStep()), start=[1.0, 0.0], max_iter=20
     )
-    assert fit.value == pytest.approx(0.0, abs=1e-12) and fit.trace.start == "given"
+    assert fit.value == pytest.approx(0.0, abs=1e-12)
+    assert fit.trace.start == "given"
     with pytest.raises(ValueError, match="infinite or NaN at the origin"):
         minimize(FunctionObjective(function, 2), TWO, PWMP(AdaptiveStep()))
 
@@ -76,13 +84,15 @@ def nan_after(calls, value, gradient):
 @pytest.mark.parametrize("calls", range(1, 8))
 def test_nobody_pressed_ctrl_c(calls, value, gradient):
     """Whenever f fails, the run has a status, or the error says what is wrong with f."""
-    try:
-        fit = minimize(nan_after(calls, value, gradient), TWO, PWMP(AdaptiveStep()), tol=0.0)
-    except ValueError as error:
-        assert calls == 1 and "where the run starts" in str(error)
-    else:
-        assert fit.status in (Status.DIVERGED, Status.STALLED)
-        assert not fit.certificate.proven and np.isfinite(fit.x).all()
+    loss, how = nan_after(calls, value, gradient), PWMP(AdaptiveStep())
+    if calls == 1:
+        with pytest.raises(ValueError, match="where the run starts"):
+            minimize(loss, TWO, how, tol=0.0)
+        return
+    fit = minimize(loss, TWO, how, tol=0.0)
+    assert fit.status in (Status.DIVERGED, Status.STALLED)
+    assert not fit.certificate.proven
+    assert np.isfinite(fit.x).all()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,9 @@ def test_squares_of_a_column_that_overflow_or_underflow(kind, length, loss, many
     fit = nnfit(loss(y), kind(UNEVEN * [1.0, length, 1.0]), tol=1e-12)
     even = nnfit(loss(y), UNEVEN, tol=1e-12)
     np.testing.assert_allclose(fit.value, even.value, rtol=1e-9, atol=1e-10)
-    assert np.isfinite(fit.x).all() and np.isfinite(fit.dual).all() and np.all(fit.proven)
+    assert np.isfinite(fit.x).all()
+    assert np.isfinite(fit.dual).all()
+    assert np.all(fit.proven)
     np.testing.assert_allclose((fit.x.T * [1.0, length, 1.0]).T, even.x, rtol=1e-4, atol=1e-4)
 
 
@@ -129,7 +141,8 @@ def test_long_and_short_columns_with_a_penalty(many):
     np.testing.assert_allclose(fit.value, even.value, rtol=1e-8)
     for length in (1e-165, 1e165):
         mixed = nnfit(Huber(y), UNEVEN * [1.0, length, 1.0], penalty=0.1)
-        assert np.isfinite(mixed.x).all() and np.isfinite(mixed.value).all()
+        assert np.isfinite(mixed.x).all()
+        assert np.isfinite(mixed.value).all()
 
 
 def test_weights_too_large_for_a_float():
@@ -137,11 +150,14 @@ def test_weights_too_large_for_a_float():
     for many in (False, True):
         y = np.ones((5, 1) if many else 5)
         fit = nnfit(Huber(y), np.full((5, 4), 1e-310))
-        assert np.isfinite(fit.x).all() and np.max(fit.x) > 1e307
-        assert np.all(fit.value > 0) and np.all(fit.gap >= fit.value * (1 - 1e-9))
+        assert np.isfinite(fit.x).all()
+        assert np.max(fit.x) > 1e307
+        assert np.all(fit.value > 0)
+        assert np.all(fit.gap >= fit.value * (1 - 1e-9))
         assert np.all(fit.status == Status.STALLED)
         x, rnorm = solution = nnls(np.full((5, 4), 1e-310), y)
-        assert np.isfinite(x).all() and np.max(x) > 1e307
+        assert np.isfinite(x).all()
+        assert np.max(x) > 1e307
         fitted = np.ldexp(np.full((5, 4), 1e-310), 1000) @ np.ldexp(x, -1000)
         np.testing.assert_allclose(rnorm, np.linalg.norm(y - fitted, axis=0), rtol=1e-12)
         assert np.all(solution.gap >= 0.5 * rnorm**2 * (1 - 1e-9))
@@ -150,7 +166,9 @@ def test_weights_too_large_for_a_float():
 
 def test_weights_too_small_for_a_float():
     x, rnorm = fit = nnls(np.array([[1e300]]), np.array([1e-300]))
-    assert x[0] == 0 and rnorm == 1e-300 and fit.status is Status.STALLED
+    assert x[0] == 0
+    assert rnorm == 1e-300
+    assert fit.status is Status.STALLED
     assert all(isfinite(v) for v in (*fit.dual, fit.gap))
 
 
@@ -159,7 +177,8 @@ def test_no_entry_without_weight_hides_a_slope():
     y, weights, A = np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([[1.0], [1e-18]])
     many = nnfit(LeastSquares(y[:, None], weights=weights[:, None]), A)
     one = nnfit(LeastSquares(y, weights=weights), A)
-    assert one.x[0] == pytest.approx(1e18) and many.x[0, 0] == pytest.approx(1e18)
+    assert one.x[0] == pytest.approx(1e18)
+    assert many.x[0, 0] == pytest.approx(1e18)
     assert many.status[0] is Status.CONVERGED
 
 
@@ -170,7 +189,8 @@ def test_a_long_atom_does_not_hide_the_others():
     for penalty in (0.0, 1e-3):
         fit = nnfit(KullbackLeibler(y), A, penalty=penalty)
         one = nnfit(KullbackLeibler(y[:, 0]), A, penalty=penalty)
-        assert fit.status[0] is Status.CONVERGED and fit.proven[0]
+        assert fit.status[0] is Status.CONVERGED
+        assert fit.proven[0]
         assert fit.value[0] == pytest.approx(one.value, rel=1e-6)
 
 
@@ -299,3 +319,41 @@ def test_weights_of_all_entries_take_no_more_than_their_roots_and_the_target():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2.3 * b.nbytes
+
+
+def test_what_has_drifted_out_of_the_domain_returns_to_the_first_point():
+    """However narrow the domain: the way back ends at the first point, not beyond it."""
+    first = SimpleNamespace(weights=np.array([1.0, 0.0]), value=1.0)
+    drifted = SimpleNamespace(weights=np.array([0.0, 1.0]))
+    tried = []
+
+    def at(weights):
+        tried.append(weights)
+        assert (weights >= 0).all()
+        assert len(tried) < 100
+        found = np.array_equal(weights, first.weights)
+        return SimpleNamespace(weights=weights, value=1.0 if found else np.inf)
+
+    assert (inside(SimpleNamespace(at=at), drifted, first).weights == first.weights).all()
+
+
+def test_a_linear_system_asks_nothing_of_atoms_that_are_not_in_it(monkeypatch):
+    """Where no atom can move, no slope is wanted: conjugate gradients could not give it."""
+    seen = []
+
+    def recorded(product, right, error, most):
+        rows = np.array([np.abs(product(unit)).max() for unit in np.eye(len(right))])
+        seen.append((rows == 0).sum())
+        assert (right[rows == 0] == 0).all()
+        return conjugate_gradients(product, right, error, most)
+
+    monkeypatch.setattr(closing, "conjugate_gradients", recorded)
+    rng = np.random.default_rng(0)
+    A, weights = rng.random((200, 60)), rng.random(60) * (np.arange(60) < 42)
+    loss = LeastSquares(A @ weights)
+    problem = Problem(loss, Dictionary(A), 0.0)
+    problem.choose(np.arange(60) < 50)
+    _point, gap, proven = closing.closed(problem, problem.at(1.001 * weights), 1e-8, direct=False)
+    assert max(seen) >= 8
+    assert proven
+    assert gap <= 1e-7

@@ -53,14 +53,16 @@ MANY_TARGETS = {
 def test_ctrl_c_does_not_wait_for_the_batch(job, n_jobs):
     code = FIT.format(**{**job, "whole": job["whole"].format(n_jobs=n_jobs)})
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         try:
             out, _ = child.communicate(timeout=PATIENCE)
         finally:
             child.kill()
-    assert out == "interrupted\n" and child.returncode == 0
+    assert out == "interrupted\n"
+    assert child.returncode == 0
 
 
 def test_after_an_error_no_other_part_is_begun():

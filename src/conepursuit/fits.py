@@ -10,7 +10,6 @@ import numpy as np
 from conepursuit.arrays import Array, Vector
 from conepursuit.results import Status
 
-
 LARGEST = float(np.finfo(np.float64).max)
 """The largest number that a float can hold."""
 

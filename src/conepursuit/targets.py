@@ -55,7 +55,7 @@ def writable(array: Array) -> Array:
 
 
 def count(number: Any, name: str) -> int:
-    """Return a positive integer, or say why it is none; more than a kernel can count is no limit."""
+    """Return a positive integer, or say why it is none; no more than `NO_LIMIT`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a positive integer; got {number!r}.")
     return min(int(number), NO_LIMIT)

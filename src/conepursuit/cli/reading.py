@@ -159,7 +159,7 @@ def _chosen(path: Path, loaded: Any, name: str | None) -> Any:
         check_sizes(path, loaded.zip, names)
         return sparse.load_npz(path)
     name = names[0] if name is None and len(names) == 1 else name
-    if name in names:
+    if name is not None and name in names:
         check_sizes(path, loaded.zip, [name])
         return loaded[name]
     asked = "" if name is None else f"; got {name!r}"

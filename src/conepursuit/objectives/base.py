@@ -181,7 +181,7 @@ class FunctionObjective(Objective):
 
 
 def check_real(value: Any, gradient: Any) -> None:
-    """Raise a ValueError if a value or a gradient is complex, whose imaginary part would be lost."""
+    """Raise a ValueError if a value or a gradient is complex, whose imaginary part is lost."""
     for name, given in (("value", value), ("gradient", gradient)):
         dtype = np.asarray(given).dtype if isinstance(given, list | tuple | complex) else None
         dtype = getattr(given, "dtype", dtype)

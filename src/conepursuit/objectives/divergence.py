@@ -212,7 +212,10 @@ class BetaDivergence(EntrywiseLoss):
             h, far = (x - z) / z, x > FAR * z
             logs = np.where(np.abs(h) < 0.5, np.log1p(h), np.log(x) - np.log(z))
             grown = z ** (b - 1) * np.expm1((b - 1) * logs) / (b - 1)
-            rise, fall = z**b * power_excess(h, logs, b), z ** (b - 1) * power_excess(h, logs, b - 1)
+            rise, fall = (
+                z**b * power_excess(h, logs, b),
+                z ** (b - 1) * power_excess(h, logs, b - 1),
+            )
             rise = np.where(far, (x**b - z**b) / b - z ** (b - 1) * (x - z), rise)
             fall = np.where(far, grown - z ** (b - 2) * (x - z), fall)
             positive = rise - np.where(y > 0, y * fall, 0.0)
