@@ -145,6 +145,17 @@ def test_long_and_short_columns_with_a_penalty(many):
         assert np.isfinite(mixed.value).all()
 
 
+@pytest.mark.parametrize("loss", [LeastSquares, Poisson, KullbackLeibler])
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("many", [False, True])
+def test_data_whose_squares_overflow_are_refused(loss, size, many):
+    y = size * np.ones((3, 1) if many else 3)
+    with pytest.raises(ValueError, match="so large or small that their squares"):
+        nnfit(loss(y), UNEVEN)
+    fit = nnfit(Huber(y), UNEVEN)  # straight beyond delta
+    assert all(np.isfinite(each).all() for each in (fit.x, fit.value, fit.dual))
+
+
 def test_weights_too_large_for_a_float():
     """x* is about 1e310: the answer is the largest float, with the value and the gap it has."""
     for many in (False, True):

@@ -20,7 +20,7 @@ from conepursuit.fits import FitResult, scaled_back, times_powers
 from conepursuit.linear import matvec
 from conepursuit.loss_batches import fit_together
 from conepursuit.newton import fit_newton
-from conepursuit.objectives import EntrywiseLoss, Objective
+from conepursuit.objectives import EntrywiseLoss, Huber, Logistic, Objective
 from conepursuit.results import Status
 from conepursuit.solve import minimize
 from conepursuit.targets import (
@@ -32,8 +32,8 @@ from conepursuit.targets import (
     weights_of,
 )
 
-SAFE = 400
-"""Exponents of two up to which products of squares neither overflow nor underflow."""
+SAFE, SAFE_DATA = 400, 500
+"""Exponents of two up to which products of squares, and squares, neither overflow nor underflow."""
 
 
 def nnfit(
@@ -96,6 +96,7 @@ def nnfit(
         )
     shape = (atoms.n_atoms, *rows[1:])
     first = None if start is None else weights_of(getattr(start, "x", start), shape, "start")
+    check_size(objective)
     powers = unsafe_powers(atoms, cone.penalty)
     if powers is None:
         return _fit(objective, cone, first, tol, steps, workers)
@@ -105,6 +106,21 @@ def nnfit(
     first = None if first is None else times_powers(first.T, powers).T
     fit = _fit(objective, Cone(scaled, penalty=price), first, tol, steps, workers)
     return unscaled(fit, objective, scaled, price, powers)
+
+
+def check_size(objective: Objective) -> None:
+    """Raise a ValueError if the data of a loss are so large or small that their squares are not.
+
+    The slopes of Huber's loss and the logistic one have a bound, so that no squares are needed.
+    """
+    if isinstance(objective, EntrywiseLoss) and not isinstance(objective, Huber | Logistic):
+        largest = float(np.abs(objective.y).max())
+        if largest and abs(np.frexp(largest)[1]) > SAFE_DATA:
+            raise ValueError(
+                f"the data of {objective!r} are so large or small that their squares overflow or "
+                f"underflow; the largest is {largest:.3g}. Multiply them by a constant, and x "
+                "with them."
+            )
 
 
 def unsafe_powers(atoms: Dictionary, penalty: float) -> Array | None:
