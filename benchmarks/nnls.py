@@ -164,7 +164,7 @@ def timed(entries, repeat):
     for turn in range(repeat):
         for call, expected, share in entries:
             if turn * expected < 20:
-                loops = math.ceil(0.02 / expected)
+                loops = math.ceil(0.02 / max(expected, 1e-6))
                 times[call].append(seconds(call, loops) / share)
     return times
 

@@ -407,6 +407,7 @@ def test_classes_that_can_be_separated_have_no_minimiser(capsys):
 def test_an_interrupt_is_one_line_and_leaves_no_file(data):
     program = """
 import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 from conepursuit.cli import fits, main
 def nnls(*args, **options):
     os.kill(os.getpid(), signal.SIGINT)
@@ -459,6 +460,7 @@ WRONG = {
     "sovle A.npy b.npy": "No such command 'sovle'",
     "factorize A.npy --components 0": "--components must be a positive integer or auto; got '0'",
     "factorize A.npy --components many": "got 'many'",
+    "factorize A.npy --components 500": "--components must be at most",
     "factorize A.npy --loss huber": "'huber' is not one of 'frobenius'",
     "factorize minus.npy": "minus.npy must hold a matrix",
     "factorize signed.npy": "Negative values in data",

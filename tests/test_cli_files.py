@@ -3,13 +3,15 @@
 import csv
 import json
 import os
+import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import io, sparse
 
-from conepursuit.cli import main
+from conepursuit.cli import main, reading
 from conepursuit.cli.fits import read_problem
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import read, read_matrix, read_targets
@@ -443,3 +445,28 @@ def test_a_disk_that_is_full_is_one_line(capsys, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail)
     assert main(["solve", "A.npy", "b.npy", "--out", "x.json"]) == 2
     assert capsys.readouterr().err == "conepursuit: x.json: no space left on device.\n"
+
+
+def bomb(name, shape, inflated):
+    """Write a .npz file with an array whose header says one size, and that inflates to another."""
+    header = BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("A.npy", header.getvalue() + bytes(inflated))
+
+
+def test_archives_are_measured_before_they_are_inflated(monkeypatch):
+    monkeypatch.setattr(reading, "physical_memory", lambda: 2.0**20)
+    monkeypatch.setattr("numpy.lib.npyio.NpzFile.__getitem__", lambda *_: pytest.fail("inflated"))
+    monkeypatch.setattr(reading.sparse, "load_npz", lambda *_: pytest.fail("inflated"))
+    bomb("large.npz", (1024, 1024), 2**23)
+    with pytest.raises(ValueError, match=r"^large.npz holds numbers that take 0.00781 GiB, more"):
+        read("large.npz")
+    bomb("false.npz", (2**40, 2**20), 64)
+    with pytest.raises(ValueError, match="is said to take 9223372036854775808 bytes, and has 64"):
+        read("false.npz")
+    sparse.save_npz("sparse.npz", sparse.csc_array(np.ones((400, 400))))
+    with pytest.raises(ValueError, match=r"^sparse.npz holds numbers that take"):
+        read("sparse.npz")

@@ -101,7 +101,7 @@ NO_L = FunctionObjective(F.value_and_gradient, Y.shape)
          r"must return \(value, gradient\)"),
         (lambda: Hull(ATOMS, radius=None), "must be positive; got None"),
         (lambda: minimize(FunctionObjective(lambda x: (np.inf, x), 20), Cone(ATOMS),
-                          PWMP(AdaptiveStep())), "infinite at the origin, and at every multiple"),
+                          PWMP(AdaptiveStep())), "NaN at the origin, and at every multiple"),
         (lambda: minimize(F, Cone(FunctionAtoms(lambda g: g[:3], 20)), PWMP()),
          r"atom of shape \(20,\); got \(3,\)"),
     ],

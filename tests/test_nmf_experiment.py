@@ -126,3 +126,18 @@ def test_what_is_found_of_the_divergence():
     found = kl.present({"equal-sweeps": kept, "equal-seconds": kept})
     assert [row[0] for row in found.tables[0].rows] == ["1", "2", "sweeps", "CPU s"]
     assert len(found.figures) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cost", "sweeps"),
+    [(1.0, 0.25, 4), (1.0, 0.0, 100), (1.0, 1e-12, 100), (0.0, 1.0, 1), (0.0, 0.0, 100)],
+)
+def test_a_clock_never_asks_for_endless_sweeps(seconds, cost, sweeps):
+    """On a busy machine a trial may seem to cost nothing."""
+    assert kl.affordable(seconds, cost, 100) == sweeps
+
+
+def test_a_baseline_that_seems_to_cost_nothing_ends(monkeypatch):
+    monkeypatch.setattr(kl, "run_baseline", lambda *arguments: (float(arguments[4]), 0.0))
+    paths = kl.divergence_by_rank(made(), [1, 2], sweeps=2, budget="seconds", seeds=[0])
+    assert 1 <= max(paths.sweeps.values()) <= 10_000

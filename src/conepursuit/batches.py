@@ -19,7 +19,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CHUNK = 500_000
-"""The most numbers in the targets that a thread takes at a time."""
+"""The most numbers in the targets that a thread takes at a time, so that Ctrl-C ends a fit soon."""
+
+SOLVED = 2**16
+"""The linear systems of n atoms take about as long as to fit n^3 over this many more numbers."""
 
 CHUNKS_EACH = 4
 """Chunks for each of several threads, so that all end at about the same time."""
@@ -89,26 +92,36 @@ def fit_many(
             fits.put(i, fit_alone(i))
         return int(part.stop - part.start)
 
-    size = CHUNK // len(B)
-    if n_jobs > 1:
-        size = min(size, B.shape[1] // (CHUNKS_EACH * n_jobs))
-    size = 1 if kernel is None else max(1, size)
-    chunks = [slice(i, min(i + size, B.shape[1])) for i in range(0, B.shape[1], size)]
+    most = 1 if kernel is None else CHUNK // (len(B) + matrix.shape[1] ** 3 // SOLVED)
     bar: AbstractContextManager[Callable[[int], None]]
     bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
     with bar as advance:
-        for done in run(fit_chunk, chunks, n_jobs):
+        for done in run(fit_chunk, chunks(B.shape[1], most, n_jobs), n_jobs):
             advance(done)
     return fits.result()
 
 
 def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
-    """Yield the results of a task on all parts, by so many threads, in their order."""
+    """Yield the results of a task on all parts, by so many threads, in their order.
+
+    After an error or Ctrl-C no other part is begun, and those under way are not waited for.
+    """
     if n_jobs == 1:
         yield from map(task, parts)
         return
-    with ThreadPoolExecutor(n_jobs) as pool:
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
         yield from pool.map(task, parts)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def chunks(n_targets: int, most: int, n_jobs: int) -> list[slice]:
+    """Return slices of targets, of at most so many, and a few for each of several threads."""
+    if n_jobs > 1:
+        most = min(most, n_targets // (CHUNKS_EACH * n_jobs))
+    size = max(1, most)
+    return [slice(i, min(i + size, n_targets)) for i in range(0, n_targets, size)]
 
 
 def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., None] | None:

@@ -10,6 +10,9 @@ import numpy as np
 from conepursuit.arrays import Array, Vector
 from conepursuit.results import Status
 
+LARGEST = float(np.finfo(np.float64).max)
+"""The largest number that a float can hold."""
+
 
 class NNLSResult(tuple[Any, Any]):
     """Weights and residual norms, as `scipy.optimize.nnls` returns them, with the proof.
@@ -151,3 +154,28 @@ STATUSES = (
 def inverted(norms: Vector) -> Vector:
     """Return 1 / norms, 0 for 0."""
     return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
+def times_powers(array: Any, powers: Any) -> Any:
+    """Return an array times powers of two, within what a float can hold."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.clip(np.ldexp(array, powers), -LARGEST, LARGEST)
+
+
+def gap_times_power(gap: float, power: int) -> float:
+    """Return a bound times a power of two, rounded up.
+
+    What underflow took from data that were divided by powers of two is below 2^-1000 of f(0) and
+    is added as that.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.nextafter(np.ldexp(gap + 2.0**-1000, power), np.inf))
+
+
+def scaled_back(x: Array, powers: Array) -> tuple[Array, bool]:
+    """Return weights times powers of two, and whether no digit of them was lost.
+
+    Digits are lost where a weight is larger than any float, or less than a normal one.
+    """
+    back: Array = times_powers(x, powers)
+    return back, bool((times_powers(back, -powers) == x).all())

@@ -18,7 +18,7 @@ from conepursuit.certificates import allowance
 from conepursuit.domains import Cone
 from conepursuit.fits import inverted
 from conepursuit.linear import gram, matvec, rmatvec
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, check_real
 from conepursuit.points import best_multiple
 
 BRIEF = 200_000
@@ -85,6 +85,7 @@ class Problem:
         """
         x = matvec(self.matrix, weights)
         value, gradient = self.objective.value_and_gradient(x)
+        check_real(value, gradient)
         size = float(weights.sum())
         if not (isfinite(value) and is_finite(gradient)):
             return Point(weights, x, inf, gradient, np.full(len(weights), np.nan), size)

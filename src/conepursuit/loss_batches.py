@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array
-from conepursuit.batches import CHUNKS_EACH, run
+from conepursuit.batches import chunks, run
 from conepursuit.fits import STATUSES, FitResult
 from conepursuit.kernels.constants import (
     BETA,
@@ -31,6 +31,11 @@ from conepursuit.targets import writable
 
 MANY = 512
 """Up to so many atoms a kernel keeps the Hessian of a target."""
+
+WORK, SHARED_WORK, LEAST_SIZE = 2_000_000, 10_000_000, 500
+"""The most numbers of A, once for each target, that are fitted in one call, so that Ctrl-C ends a
+fit soon: tenths of a second. More where targets share a Hessian, which each call makes anew; and a
+target costs no less than one with so many numbers."""
 
 
 def kernel_code(objective: EntrywiseLoss) -> tuple[int, float] | None:
@@ -77,9 +82,9 @@ def fit_together(
             value[part], gap[part], proven[part], ended[part], n_iter[part],
         )  # fmt: skip
 
-    size = max(1, n_targets if n_jobs == 1 else -(-n_targets // (CHUNKS_EACH * n_jobs)))
-    parts = [slice(i, i + size) for i in range(0, n_targets, size)]
-    for _ in run(fit, parts, n_jobs):
+    work = SHARED_WORK if code[0] == SQUARED and len(weights) == 1 else WORK
+    most = work // max(atoms.size, LEAST_SIZE)
+    for _ in run(fit, chunks(n_targets, most, n_jobs), n_jobs):
         pass
     check_feasible(objective, ended)
     if isinstance(objective, Poisson):

@@ -16,13 +16,24 @@ from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.batches import run
 from conepursuit.domains import Cone
-from conepursuit.fits import FitResult
+from conepursuit.fits import FitResult, scaled_back, times_powers
+from conepursuit.linear import matvec
 from conepursuit.loss_batches import fit_together
 from conepursuit.newton import fit_newton
-from conepursuit.objectives import EntrywiseLoss, Objective
+from conepursuit.objectives import EntrywiseLoss, Huber, Logistic, Objective
 from conepursuit.results import Status
 from conepursuit.solve import minimize
-from conepursuit.targets import count, threads, tolerance, weights_of
+from conepursuit.targets import (
+    column_powers,
+    count,
+    scaled_columns,
+    threads,
+    tolerance,
+    weights_of,
+)
+
+SAFE, SAFE_DATA = 400, 500
+"""Exponents of two up to which products of squares, and squares, neither overflow nor underflow."""
 
 
 def nnfit(
@@ -85,10 +96,78 @@ def nnfit(
         )
     shape = (atoms.n_atoms, *rows[1:])
     first = None if start is None else weights_of(getattr(start, "x", start), shape, "start")
-    if not many:
-        return fit_one(objective, cone, first, tol, steps)
+    check_size(objective)
+    powers = unsafe_powers(atoms, cone.penalty)
+    if powers is None:
+        return _fit(objective, cone, first, tol, steps, workers)
+    functional = atoms.positive_functional()
+    scaled = Dictionary(scaled_columns(atoms.matrix, powers), functional=functional)
+    price = float(times_powers(cone.penalty, -int(powers[0]))) if cone.penalty else 0.0
+    first = None if first is None else times_powers(first.T, powers).T
+    fit = _fit(objective, Cone(scaled, penalty=price), first, tol, steps, workers)
+    return unscaled(fit, objective, scaled, price, powers)
+
+
+def check_size(objective: Objective) -> None:
+    """Raise a ValueError if the data of a loss are so large or small that their squares are not.
+
+    The slopes of Huber's loss and the logistic one have a bound, so that no squares are needed.
+    """
+    if isinstance(objective, EntrywiseLoss) and not isinstance(objective, Huber | Logistic):
+        largest = float(np.abs(objective.y).max())
+        if largest and abs(np.frexp(largest)[1]) > SAFE_DATA:
+            raise ValueError(
+                f"the data of {objective!r} are so large or small that their squares overflow or "
+                f"underflow; the largest is {largest:.3g}. Multiply them by a constant, and x "
+                "with them."
+            )
+
+
+def unsafe_powers(atoms: Dictionary, penalty: float) -> Array | None:
+    """Return by which powers of two to divide the atoms; None if their squares are safe.
+
+    With a penalty it is the same power for all: the price of a unit of weight changes with it.
+    """
+    if isinstance(atoms.matrix, LinearOperator):
+        return None
+    powers = column_powers(atoms.matrix)
+    if (np.abs(powers) <= SAFE).all():
+        return None
+    return np.full_like(powers, powers.max()) if penalty else powers
+
+
+def unscaled(
+    fit: FitResult, objective: Objective, atoms: Dictionary, penalty: float, powers: Array
+) -> FitResult:
+    """Return the fit with atoms that were divided by powers of two as one of the atoms themselves.
+
+    If the weights are too large for a float, or too small, the value and the gap are those of
+    what is returned, and the status is STALLED.
+    """
+    x, exact = scaled_back(fit.x.T, -powers)
+    dual, value, gap, status = times_powers(fit.dual.T, powers), fit.value, fit.gap, fit.status
+    if not exact:
+        kept = times_powers(x, powers).T
+        fitted = matvec(atoms.matrix, kept)
+        if fitted.ndim == 1:
+            value, lost = objective.value(fitted) + penalty * float(kept.sum()), kept != fit.x
+        else:
+            assert isinstance(objective, EntrywiseLoss)
+            value = objective.weighted(objective.losses(fitted)).sum(axis=0)
+            value, lost = value + penalty * kept.sum(axis=0), kept != fit.x
+        gap = np.maximum(gap + (value - fit.value), 0.0)
+        status = np.where(lost.any(axis=0), np.array(Status.STALLED, dtype=object), status)[()]
+    return FitResult(x.T, value, dual.T, gap, fit.proven, status, fit.n_iter)
+
+
+def _fit(
+    objective: Objective, cone: Cone, start: Array | None, tol: float, max_iter: int, n_jobs: int
+) -> FitResult:
+    """Fit one target, or each column of the data of a loss."""
+    if len(objective.shape) == 1:
+        return fit_one(objective, cone, start, tol, max_iter)
     assert isinstance(objective, EntrywiseLoss)
-    return fit_columns(objective, cone, first, tol, steps, workers)
+    return fit_columns(objective, cone, start, tol, max_iter, n_jobs)
 
 
 def fit_one(

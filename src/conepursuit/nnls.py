@@ -13,13 +13,21 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.batches import fit_many
 from conepursuit.certificates import Certificate
-from conepursuit.fits import STATUSES, NNLSResult, inverted
+from conepursuit.fits import (
+    STATUSES,
+    NNLSResult,
+    gap_times_power,
+    inverted,
+    scaled_back,
+    times_powers,
+)
 from conepursuit.linear import as_matrix, check_finite, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
 from conepursuit.proofs import Proof, dense_column
+from conepursuit.results import Status
 from conepursuit.rounding import resolution
 from conepursuit.targets import (
     as_vector,
@@ -231,7 +239,7 @@ def _certificate(matrix: Any, b: Vector, x: Vector, name: str) -> Certificate:
             return Certificate(
                 float(np.ldexp(found.violation, power)),
                 float(np.ldexp(found.complementarity, 2 * power)),
-                float(np.ldexp(found.gap, 2 * power)),
+                gap_times_power(found.gap, 2 * power),
                 found.method,
             )
     r = b - matvec(matrix, x)
@@ -280,12 +288,17 @@ def _fit(
     scaled, unit, powers, power = rescaled(matrix, b)
     first = None if start is None else np.ldexp(start, powers - power)
     fit = _fit(scaled, unit, first, limit, max_steps, tol)
-    with np.errstate(over="ignore", under="ignore"):
-        return NNLSResult(
-            np.ldexp(fit.x, power - powers), float(np.ldexp(fit.rnorm, power)),
-            np.ldexp(fit.dual, power + powers), float(np.ldexp(fit.gap, 2 * power)),
-            fit.proven, fit.status, fit.n_iter,
-        )  # fmt: skip
+    x, exact = scaled_back(fit.x, power - powers)
+    rnorm, gap, proven, dual, status = fit.rnorm, fit.gap, fit.proven, fit.dual, fit.status
+    if not exact:  # the solution is no array of floats: say how far from it what is returned is
+        kept = times_powers(x, powers - power)
+        residual, audit = matvec(scaled, kept) - unit, _certificate(scaled, unit, kept, name)
+        rnorm, dual, status = norm(residual), rmatvec(scaled, residual), Status.STALLED
+        gap, proven = audit.gap, audit.proven
+    return NNLSResult(
+        x, float(times_powers(rnorm, power)), times_powers(dual, power + powers),
+        gap_times_power(gap, 2 * power), proven, status, fit.n_iter,
+    )  # fmt: skip
 
 
 @cache

@@ -185,7 +185,8 @@ def nnls_path(
     ([[0], [0, 2]], [2.236, 1.0])
     """
     matrix, target = matrix_and_target(A, b)
-    n, most, workers = matrix.shape[1], count(max_atoms, "max_atoms"), threads(n_jobs)
+    n, workers = matrix.shape[1], threads(n_jobs)
+    most = min(count(max_atoms, "max_atoms"), n)
     first, never = indices(forced, n, "forced"), indices(forbidden, n, "forbidden")
     if len(both := np.intersect1d(first, never)):
         raise ValueError(f"atoms cannot be forced and forbidden at once; got {both.tolist()}.")

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones
+from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.rank_one import FactoredRankOnes
 from conepursuit.atoms.vectors import UnitVectors
 from conepursuit.domains import Domain, describe
 from conepursuit.factored import FactoredMatrix
 from conepursuit.iterate import Iterate
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, check_real
 from conepursuit.objectives.factored import FactoredKullbackLeibler
 
 
@@ -72,6 +72,38 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
     return iterate
 
 
+def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Iterate, float, bool]:
+    """Return where a run starts, f at its reference, and whether the start given was taken.
+
+    The reference, which the decrease of f is measured from, is the origin or, where f or its
+    gradient is infinite there, the best multiple of a few atoms; where that is not to be had, the
+    start given. A run starts from the reference if no start is given, or one where f or its
+    gradient is infinite.
+    """
+    given = None if start is None else as_iterate(objective, domain, start)
+    at_start = inf if given is None else _finite_value(objective, domain, given)
+    taken = given if at_start < inf else None
+    origin = Iterate(objective.origin(), domain.atoms.empty(), zeros((0,)))
+    reference = _finite_value(objective, domain, origin)
+    if reference < inf:
+        return taken or origin, reference, taken is not None
+    try:
+        best = best_multiple(objective, domain)
+    except ValueError:
+        if taken is None:
+            raise
+        return taken, at_start, True
+    return taken or best, _finite_value(objective, domain, best), taken is not None
+
+
+def _finite_value(objective: Objective, domain: Domain, iterate: Iterate) -> float:
+    """Return f(x) with the penalty; inf if that or the gradient is infinite or NaN."""
+    value, gradient = objective.value_and_gradient(iterate.x)
+    check_real(value, gradient)
+    finite = isfinite(value) and is_finite(gradient)
+    return float(value) + domain.penalty * iterate.size if finite else inf
+
+
 def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     """Return the best multiple of one atom, or of the sum of a few, where f is finite.
 
@@ -86,8 +118,8 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     level = _ray_minimum(objective, inside, 0.0)
     if level is None:
         raise ValueError(
-            f"{objective!r} is infinite at the origin, and at every multiple of the array of ones. "
-            "Give start=, a point where it is finite."
+            f"{objective!r}, or its gradient, is infinite or NaN at the origin, and at every "
+            "multiple of the array of ones. Give start=, a point where both are finite."
         )
     # Of data that are constant, all slopes are zero at the best multiple, but not below it.
     atoms, x, margin = domain.atoms.empty(), objective.origin(), 0.9 * level

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf, isfinite, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_finite
 from conepursuit.atoms.base import Atoms
 from conepursuit.certificates import Certificate, certifier, local_bound
 from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, check_real
 from conepursuit.points import check_fit, point_to_certify
 
 SMALL = 1e-8
@@ -260,7 +261,7 @@ def certify(
     Raises
     ------
     ValueError
-        If the point does not lie in the domain.
+        If the point does not lie in the domain, or if f or its gradient is infinite there.
 
     Examples
     --------
@@ -272,16 +273,26 @@ def certify(
     """
     check_fit(objective, domain)
     iterate, inside = point_to_certify(objective, domain, point, x, weights)
-    _, certificate = audited(objective, domain, iterate)
+    value, certificate = audited(objective, domain, iterate)
+    if isnan(certificate.violation):
+        which = f"the gradient of {objective!r}" if isfinite(value) else repr(objective)
+        raise ValueError(
+            f"{which} is infinite or NaN at the point given, so that nothing can be said about "
+            "it. Give a point inside the domain of the objective."
+        )
     return certificate if inside else replace(certificate, method="estimate")
 
 
 def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[float, Certificate]:
     """Return f(x), with the penalty, and the certificate of an iterate, computed afresh.
 
-    Where the atoms have no positive functional, one is made from those with weight.
+    Where the atoms have no positive functional, one is made from those with weight. Where f or
+    its gradient is infinite, nothing is known: the gap is infinite, the rest NaN.
     """
     value, gradient = objective.value_and_gradient(iterate.x)
+    check_real(value, gradient)
+    if not (isfinite(value) and is_finite(gradient)):
+        return value + domain.penalty * iterate.size, Certificate(nan, nan, inf, "estimate", nan)
     local, drift = Local(domain, iterate, gradient), iterate.atoms.drift(iterate.weights)
     certificate = certifier(objective, domain)(local, value, drift)
     small = certificate.gap <= SMALL * abs(value) and objective.quadratic

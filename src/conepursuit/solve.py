@@ -8,12 +8,12 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.algorithms import Algorithm
-from conepursuit.arrays import EPS, is_finite, zeros
+from conepursuit.arrays import EPS, is_finite
 from conepursuit.certificates import certifier
 from conepursuit.domains import Domain
 from conepursuit.iterate import Iterate, Local
 from conepursuit.objectives.base import Objective
-from conepursuit.points import as_iterate, best_multiple, check_fit
+from conepursuit.points import check_fit, first_point
 from conepursuit.results import Result, State, Status, Trace, audited
 
 Callback: TypeAlias = Callable[[State], bool | None]
@@ -39,8 +39,9 @@ def iterates(
         How.
     start : Result, Iterate or array_like, optional
         Where to start: a result, its iterate, or the weights of all atoms of a finite set, such as
-        the columns of a Dictionary. The origin by default; where f or its gradient is infinite
-        there, the best multiple of an atom, or of the sum of a few.
+        the columns of a Dictionary. The origin by default, or if f or its gradient is infinite at
+        what is given; where they are infinite at the origin, too, the best multiple of an atom, or
+        of the sum of a few.
 
     Returns
     -------
@@ -57,19 +58,20 @@ def iterates(
     1 4.5 4.5
     2 0.0 0.0
     """
+    return _begun(objective, domain, algorithm, start)[0]
+
+
+def _begun(
+    objective: Objective, domain: Domain, algorithm: Algorithm, start: Any
+) -> tuple[Generator[State, Iterate | None, Status], bool]:
+    """Return the states of a run, and whether it begins at the start given."""
     check_fit(objective, domain)
     if isinstance(algorithm, type) or not hasattr(algorithm, "direction"):
         name = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise ValueError(f"the algorithm must be an instance; got {name}. Use PWMP(), say.")
     algorithm.check(objective, domain)
-    first = Iterate(objective.origin(), domain.atoms.empty(), zeros((0,)))
-    value, gradient = objective.value_and_gradient(first.x)
-    if not (isfinite(value) and is_finite(gradient)):
-        first = best_multiple(objective, domain)
-        value = objective.value(first.x) + domain.penalty * first.size
-    if start is not None:
-        first = as_iterate(objective, domain, start)
-    return _states(objective, domain, algorithm, first, value)
+    first, value, given = first_point(objective, domain, start)
+    return _states(objective, domain, algorithm, first, value), given
 
 
 def _states(
@@ -80,7 +82,7 @@ def _states(
     iteration, step, good = 0, nan, True
     while True:
         value, gradient = objective.value_and_gradient(iterate.x)
-        if not isfinite(value):
+        if not (isfinite(value) and is_finite(gradient)):
             return Status.DIVERGED
         local = Local(domain, iterate, gradient)
         direction = algorithm.direction(local)
@@ -178,9 +180,9 @@ def minimize(
         )
     if max_atoms is not None and not max_atoms >= 1:
         raise ValueError(f"max_atoms must be a positive integer; got {max_atoms!r}.")
-    run = iterates(objective, domain, algorithm, start=start)
+    run, given = _begun(objective, domain, algorithm, start)
     limits = Limits(max_iter, tol, max_time, max_atoms)
-    watch = _Watch(limits, callback, algorithm.monotone, start is not None)
+    watch = _Watch(limits, callback, algorithm.monotone, given)
     try:
         status = watch.follow(run)
     except KeyboardInterrupt:
@@ -189,8 +191,13 @@ def minimize(
         if callback is not None and hasattr(callback, "close"):
             callback.close()
     state = watch.last if status.success else watch.best
-    if state is None:
-        raise KeyboardInterrupt  # before there was anything to return
+    if state is None:  # before there was anything to return
+        if status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        raise ValueError(
+            f"{objective!r}, or its gradient, is infinite or NaN where the run starts, though it "
+            "was not a moment before. It must be a function of x alone."
+        )
     iterate = state.iterate.recomputed()
     if not domain.penalty and domain.room(iterate.weights) == inf and objective.recedes(iterate.x):
         status = Status.UNBOUNDED

@@ -226,7 +226,10 @@ def _model_step(d: Direction, curvature: float) -> float:
 def first_estimate(
     objective: Objective, x: Array, vector: Array, d: Direction, square: float
 ) -> float:
-    """Estimate the curvature along d where nothing is known of its scale; 0 if there is none."""
+    """Estimate the curvature along d where nothing is known of its scale.
+
+    It is 0 if there is none, and inf if no step is short enough for f to be finite there.
+    """
     if square == 0:
         return 1.0
     step, outside, there = min(1.0 / square**0.5, d.max_step), False, inf
@@ -239,7 +242,7 @@ def first_estimate(
         else:
             break
     else:
-        return 0.0
+        return inf if outside else 0.0
     return float(max(there - d.slope, -1e-3 * d.slope) / (step * square))
 
 

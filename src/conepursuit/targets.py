@@ -16,6 +16,9 @@ from conepursuit.linear import as_matrix_unchecked, check_finite, dense
 SMALL_ENOUGH = 1_000_000
 """Up to so many entries a sparse matrix or a LinearOperator is made dense."""
 
+NO_LIMIT = 2**60
+"""Larger counts than this are not told apart; it fits into the integers of the kernels."""
+
 
 def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
     """Return the matrix, dense if it is small, and the target, in float64, or the targets."""
@@ -52,10 +55,10 @@ def writable(array: Array) -> Array:
 
 
 def count(number: Any, name: str) -> int:
-    """Return a positive integer, or say why it is none."""
+    """Return a positive integer, or say why it is none; no more than `NO_LIMIT`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a positive integer; got {number!r}.")
-    return int(number)
+    return min(int(number), NO_LIMIT)
 
 
 def threads(n_jobs: Any) -> int:
@@ -111,8 +114,8 @@ def root_weights(weights: Any, target: Array) -> Array:
             f"weights must have shape {target.shape[:1]}, one for each row, or that of b, "
             f"{target.shape}; got {given.shape}."
         )
-    wrong = ~(np.isfinite(given) & (given >= 0))
-    if wrong.any():
+    if not 0 <= given.min(initial=0.0) <= given.max(initial=0.0) < np.inf:  # NaN survives both
+        wrong = ~(np.isfinite(given) & (given >= 0))
         raise ValueError(
             f"weights must be finite and not negative; got {given[wrong][0]}. Use 0 for entries "
             "that do not count."
@@ -133,7 +136,9 @@ def weighted_matrix(matrix: Any, rows: Vector) -> Any:
 def weighted_target(b: Array, rows: Array) -> Array:
     """Return diag(rows) b; what has no weight may be NaN."""
     used = rows if rows.ndim == b.ndim else rows[:, None]
-    return np.where(used > 0, used * np.where(used > 0, b, 0.0), 0.0)
+    out: Array = np.zeros(b.shape)
+    np.multiply(used, b, out=out, where=used > 0)
+    return out
 
 
 def weighted_problem(matrix: Any, target: Array, weights: Any) -> tuple[Any, Array, Array | None]:
@@ -160,12 +165,24 @@ def rescaled(matrix: Any, b: Vector) -> tuple[Any, Vector, Array, int]:
             "the entries of A or b are so large or small that their squares overflow or "
             "underflow; scale the LinearOperator."
         )
-    largest = abs(matrix).max(axis=0)
-    powers: Array = np.frexp(largest.toarray().ravel() if sparse.issparse(largest) else largest)[1]
-    power = int(np.frexp(np.abs(b).max())[1])
+    powers, power = column_powers(matrix), int(np.frexp(np.abs(b).max())[1])
+    return scaled_columns(matrix, powers), np.ldexp(b, -power), powers, power
+
+
+def column_powers(matrix: Any) -> Array:
+    """Return the exponents of two of the largest entries of the columns of a matrix."""
     if sparse.issparse(matrix):
-        scaled = matrix.copy()
-        scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))
+        largest = abs(matrix).max(axis=0).toarray().ravel()
     else:
-        scaled = np.ldexp(matrix.astype(np.float64, copy=False), -powers)
-    return scaled, np.ldexp(b, -power), powers, power
+        largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
+    powers: Array = np.frexp(largest)[1]
+    return powers
+
+
+def scaled_columns(matrix: Any, powers: Array) -> Any:
+    """Return a matrix with its columns divided by powers of two, which changes no digit."""
+    if not sparse.issparse(matrix):
+        return np.ldexp(matrix.astype(np.float64, copy=False), -powers)
+    scaled = matrix.copy()
+    scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))
+    return scaled

@@ -35,6 +35,12 @@ def factorize(
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder; {out} is a file.")
     data = read_matrix(X, layout, missing=True)
+    most = min(data.values.shape)
+    if model.n_components != "auto" and model.n_components > most:
+        raise ValueError(
+            f"--components must be at most {most} for a matrix of {data.size}, which so many "
+            f"reproduce exactly; got {model.n_components}."
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)

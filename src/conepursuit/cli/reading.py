@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf, prod
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 from scipy import sparse
 
 from conepursuit.arrays import Array
@@ -134,7 +137,7 @@ def _load(path: Path, suffix: str, name: str | None) -> Any:
         with path.open("rb") as file:  # numpy would leave a damaged one open
             loaded = np.load(file, allow_pickle=False)
             return _chosen(path, loaded, name) if suffix == ".npz" else loaded
-    except WrongNameError:
+    except (WrongNameError, TooLargeError):
         raise
     except (ValueError, EOFError, BadZipFile) as error:
         kind = "Matrix Market" if suffix == ".mtx" else suffix
@@ -145,19 +148,56 @@ class WrongNameError(ValueError):
     """There is no such array in a file."""
 
 
+class TooLargeError(ValueError):
+    """The arrays of a file do not fit into memory."""
+
+
 def _chosen(path: Path, loaded: Any, name: str | None) -> Any:
     """Return one array of a .npz file, or the sparse matrix that it holds."""
     names = loaded.files
     if name is None and {"format", "shape", "data"} <= set(names):
+        check_sizes(path, loaded.zip, names)
         return sparse.load_npz(path)
-    if name is None and len(names) == 1:
-        return loaded[names[0]]
-    if name in names:
+    name = names[0] if name is None and len(names) == 1 else name
+    if name is not None and name in names:
+        check_sizes(path, loaded.zip, [name])
         return loaded[name]
     asked = "" if name is None else f"; got {name!r}"
     raise WrongNameError(
         f"{path} holds the arrays {', '.join(names) or 'none'}. Choose one by {path}:name{asked}."
     )
+
+
+def check_sizes(path: Path, archive: ZipFile, names: Sequence[str]) -> None:
+    """Raise a ValueError if arrays of a .npz file are too large, before any of them is inflated.
+
+    A small file may inflate to any size; the header of an array says to which.
+    """
+    total = 0
+    for name in names:
+        member = name if name in archive.namelist() else f"{name}.npy"
+        with archive.open(member) as file:
+            major, _ = read_magic(file)
+            shape, _, dtype = (read_array_header_1_0 if major == 1 else read_array_header_2_0)(file)
+            size = prod(shape) * dtype.itemsize
+            held = archive.getinfo(member).file_size - file.tell()
+        if dtype.hasobject or size != held:
+            raise ValueError(f"the array {name!r} is said to take {size} bytes, and has {held}")
+        total += size
+    if total > (memory := physical_memory()):
+        raise TooLargeError(
+            f"{path} holds numbers that take {total / 2**30:.3g} GiB, more than the "
+            f"{memory / 2**30:.3g} GiB of memory of this machine. Save fewer of them, in float32, "
+            "or as a sparse matrix."
+        )
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine; inf where that is not known, as on Windows."""
+    known = getattr(os, "sysconf_names", {})
+    if not {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(known):
+        return inf
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def as_numbers(loaded: Any, given: str) -> Any:

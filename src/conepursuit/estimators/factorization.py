@@ -174,6 +174,12 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _fit(self, X: Any, entry_weight: Any) -> FactorData:
         self._check()
         data = self._data(X, entry_weight, reset=True)
+        entries = data.shape[0] * data.shape[1]
+        if self.n_components != "auto" and int(self.n_components) > entries:
+            raise ValueError(
+                f"n_components must be at most {entries}, the number of entries of X: no sum of "
+                f"more components does what {entries} cannot; got {self.n_components}."
+            )
         if self.correction == "gcd" and data.M is not None:
             raise ValueError(
                 'correction="gcd" needs all entries of X, of equal weight. Use "auto".'

@@ -24,6 +24,9 @@ from conepursuit.plotting import COLOURS
 
 SWEEPS, RANKS, SEEDS = 30, range(1, 51), (0, 1, 2)
 
+MOST = 50
+"""A baseline never makes more than so many times the sweeps of the greedy methods."""
+
 
 @dataclass(frozen=True)
 class RankPaths:
@@ -99,11 +102,16 @@ def divergence_by_rank(
     for name, baseline in KL_BASELINES.items():
         trials = [run_baseline(baseline, peers.divergence, X, k, 5, 0)[1] / 5 for k in (1, 1, last)]
         cost = last * (trials[1] + trials[2]) / 2  # linear in the rank; the first trial compiles
-        allowed[name] = equal if budget == "sweeps" else max(int(seconds / max(cost, 1e-9)), 1)
+        allowed[name] = equal if budget == "sweeps" else affordable(seconds, cost, MOST * equal)
         spent[name] = allowed[name] * cost
         run = partial(run_baseline, baseline, peers.divergence, X)
         values[name] = np.array([[run(k, allowed[name], s)[0] for k in compared] for s in seeds])
     return RankPaths(compared, values, allowed, spent)
+
+
+def affordable(seconds: float, cost: float, most: int) -> int:
+    """Return how many sweeps fit into a time, between one and `most`, whatever the clock says."""
+    return max(1, int(min(seconds / cost, most))) if cost > 0 else most
 
 
 def _kl_path(X: Array, rank: int, algorithm: str, sweeps: int) -> Vector:

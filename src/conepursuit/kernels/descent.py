@@ -69,11 +69,22 @@ def bend(P: Problem, S: Fit, share: float, cautious: bool) -> float:
 
 @njit(cache=True, nogil=True)
 def gather(P: Problem, S: Fit) -> int:
-    """List the atoms that have weight or descend, with their weights; return how many they are."""
+    """List the atoms that have weight or descend, with their weights; return how many they are.
+
+    A slope is the sum of the terms g_i a_i, and less than its rounding is none. Those terms are
+    summed only where the product of the norms, which is never less, leaves a doubt: where entries
+    have little weight or none, or an atom is small where g is large, it is much more.
+    """
     k, noise = 0, 4.0 * EPS * math.sqrt(dot(S.g, S.g, len(S.g)))
     last = len(P.norms) - 1
     for j in range(last + 1):
-        descends = S.dual[j] < -noise * P.norms[j] - 4.0 * EPS * P.penalty
+        least = -S.dual[j] - 4.0 * EPS * P.penalty
+        descends = least > noise * P.norms[j]
+        if not descends and least > 0.0 and S.c[j] == 0.0:
+            total, row = 0.0, P.rows[j]
+            for i in range(len(S.g)):
+                total += abs(S.g[i] * row[i])
+            descends = least > 4.0 * EPS * total
         if S.c[j] > 0.0 or (descends and j < last):
             S.members[k], S.v[k], S.descent[k] = j, S.c[j], S.dual[j]
             k += 1

@@ -19,10 +19,11 @@ from conepursuit.kernels.losses import loss, margin, size, slope
 
 
 class Problem(NamedTuple):
-    """What all targets share.
+    """What targets with the same weights of their entries share.
 
-    `rows` holds the n atoms and, behind them, their sum, which stands in for all of them at the
-    start of a fit; `prices` are what a unit of each costs. Zeros fill rows and width. `gram` is
+    `rows` holds the n atoms and, behind them, their sum at about one length, which stands in for
+    all of them at the start of a fit; `prices` are what a unit of each costs, `norms` their lengths
+    over the entries with weight. Zeros fill rows and width. `gram` is
     the Hessian of the loss if that is the same for all targets, otherwise empty.
     """
 

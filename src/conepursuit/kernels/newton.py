@@ -2,12 +2,15 @@
 
 The objective is that of `loss_fit`, the steps are those of `descent`.
 
-Where F or its gradient is not finite at c = 0, a fit starts at a multiple of the sum of all atoms.
-That sum is kept as one more atom, behind the others: it leaves like any other when it is no longer
-needed, and so the models have few atoms from the first step on.
+Where F or its gradient is not finite at c = 0, a fit starts at a multiple of the sum of all atoms,
+brought to about one length, so that a long one does not hide the others. That sum is kept as one
+more atom, behind the others: it leaves like any other when it is no longer needed, and so the
+models have few atoms from the first step on.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -15,13 +18,15 @@ from numba import njit
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import INFEASIBLE, KULLBACK_LEIBLER, ONE_SIDED, SQUARED
 from conepursuit.kernels.descent import bend, build, pursue
-from conepursuit.kernels.factor import dot
 from conepursuit.kernels.inverse import WIDTH, aligned, padded
 from conepursuit.kernels.loss_fit import Fit, Problem, combine, empty_fit, inside, objective, paid
 from conepursuit.kernels.losses import loss
 
 SHARED = 1024
 """Up to this many atoms a Hessian that all targets share is made once."""
+
+MOST = 1000
+"""The largest power of two that an atom is multiplied with."""
 
 LEAST_SCALE = 1e-6
 """Share of the best multiple without a penalty that a start has at least."""
@@ -73,11 +78,13 @@ def fit_losses(
     """
     P, touched = share(code, parameter, atoms, entry_weights, penalty)
     n, m = atoms.shape
-    S, free, none = empty_fit(n, m), np.zeros(n + 1), np.empty((0, 0))
+    S, free, none, shares = empty_fit(n, m), np.zeros(n + 1), np.empty((0, 0)), np.zeros(n)
     positive = Problem(ONE_SIDED, 0.0, 0.0, P.rows, P.norms, free, none)
     for i in range(len(targets)):
         weights = entry_weights[i % len(entry_weights)]
         constant = load(P, S, targets[i], weights, touched)
+        if i < len(entry_weights):
+            measure(P, S, shares)
         known = constant < np.inf
         if known and not begin(P, S):
             half = level(S)
@@ -93,14 +100,17 @@ def fit_losses(
             S.c[:], S.dual[:] = 0.0, np.nan
             status[i], gap[i], proven[i], n_iter[i], value[i] = INFEASIBLE, np.inf, False, 0, np.inf
         for j in range(n):
-            c[i, j], dual[i, j] = S.c[j] + S.c[n], S.dual[j]
+            c[i, j], dual[i, j] = S.c[j] + S.c[n] * shares[j], S.dual[j]
 
 
 @njit(cache=True, nogil=True)
 def share(
     code: int, parameter: float, atoms: Array, entry_weights: Array, penalty: float
 ) -> tuple[Problem, Array]:
-    """Return what all targets share, and whether any atom is not zero at an entry."""
+    """Return what targets share, and whether any atom is not zero at an entry.
+
+    What `measure` finds is not known yet.
+    """
     n, m = atoms.shape
     rows, norms, prices = (
         aligned(padded(n + 1) + WIDTH, padded(m)),
@@ -112,11 +122,7 @@ def share(
         prices[j] = penalty
         for i in range(m):
             rows[j, i] = atoms[j, i]
-            rows[n, i] += atoms[j, i]
             touched[i] |= atoms[j, i] != 0.0
-    prices[n] = n * penalty
-    for j in range(n + 1):
-        norms[j] = np.sqrt(dot(rows[j], rows[j], m))
     P = Problem(code, parameter, penalty, rows, norms, prices, np.empty((0, 0)))
     if code == SQUARED and len(entry_weights) == 1 and n <= SHARED:
         S = empty_fit(n, m)
@@ -128,6 +134,38 @@ def share(
         build(P, S, n)
         P = Problem(code, parameter, penalty, rows, norms, prices, S.Q)
     return P, touched
+
+
+@njit(cache=True, nogil=True)
+def measure(P: Problem, S: Fit, shares: Vector) -> None:
+    """Write the lengths of the atoms over the entries with weight, and the sum of all.
+
+    `shares` are their weights in that sum, powers of two with which they are of about one length.
+    """
+    n, width = len(shares), len(S.w)
+    P.rows[n], P.prices[n] = 0.0, 0.0
+    for j in range(n):
+        P.norms[j], shares[j] = length(P.rows[j], S.w), 0.0
+        if P.norms[j] > 0.0:
+            shares[j] = math.ldexp(1.0, min(-math.frexp(P.norms[j])[1], MOST))
+        for i in range(width):
+            P.rows[n, i] += shares[j] * P.rows[j, i]
+        P.prices[n] += shares[j] * P.penalty
+    P.norms[n] = length(P.rows[n], S.w)
+
+
+@njit(cache=True, nogil=True)
+def length(row: Vector, weights: Vector) -> float:
+    """Return the norm over the entries with weight; squares do not overflow or underflow."""
+    largest, total = 0.0, 0.0
+    for i in range(len(row)):
+        if weights[i] > 0.0:
+            largest = max(largest, abs(row[i]))
+    if largest > 0.0:
+        for i in range(len(row)):
+            if weights[i] > 0.0:
+                total += (row[i] / largest) ** 2
+    return largest * math.sqrt(total)
 
 
 @njit(cache=True, nogil=True)

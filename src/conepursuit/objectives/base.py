@@ -189,6 +189,7 @@ class FunctionObjective(Objective):
                 "the function of a FunctionObjective must return (value, gradient); "
                 "it returned something else."
             ) from reason
+        check_real(value, gradient)
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != self.shape:
             raise ValueError(
@@ -198,6 +199,18 @@ class FunctionObjective(Objective):
 
     def conjugate(self, u: Array) -> float | None:
         return None if self._conjugate is None else float(self._conjugate(u))
+
+
+def check_real(value: Any, gradient: Any) -> None:
+    """Raise a ValueError if a value or a gradient is complex, whose imaginary part is lost."""
+    for name, given in (("value", value), ("gradient", gradient)):
+        dtype = np.asarray(given).dtype if isinstance(given, list | tuple | complex) else None
+        dtype = getattr(given, "dtype", dtype)
+        if getattr(dtype, "kind", "") == "c" or getattr(dtype, "is_complex", False):
+            raise ValueError(
+                f"the {name} of an objective must be real; got complex numbers. Return its real "
+                "part, such as 2 * (A.conj().T @ r).real for the gradient of ||A x - b||^2."
+            )
 
 
 def as_target(y: Any, name: str = "y") -> Array:

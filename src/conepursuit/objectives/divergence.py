@@ -170,9 +170,7 @@ class BetaDivergence(EntrywiseLoss):
         b, y, x = self.beta, self.y, without_rounding(x)
         if b == 1:
             return kl_div(y, x)
-        inside = np.maximum(x, 0.0)
-        losses = (y**b + (b - 1) * inside**b - b * y * inside ** (b - 1)) / (b * (b - 1))
-        return np.where(x >= 0, losses, inf)
+        return np.where(x >= 0, self._divergences(np.maximum(x, 0.0), y), inf)
 
     def rounding(self, x: Array) -> float:
         # Terms of the size of y and x to the power of beta cancel where they agree.
@@ -193,8 +191,7 @@ class BetaDivergence(EntrywiseLoss):
     def excesses(self, x: Array, v: Array) -> Array:
         if self.beta == 1:
             return np.where(v <= 1, kl_div(self.y, x * np.maximum(1.0 - v, 0.0)), inf)
-        best = self._maximizers(v)
-        return np.maximum(self.losses(x) - self.losses(best) - v * (x - best), 0.0)
+        return np.where(x >= 0, self._divergences(np.maximum(x, 0.0), self._maximizers(v)), inf)
 
     def sizes(self, x: Array) -> Array:
         return (self.y + np.abs(x)) ** self.beta
@@ -217,19 +214,44 @@ class BetaDivergence(EntrywiseLoss):
     def lowest_shift(self, x: Array) -> float:
         return -float(x[self.counted].min())
 
+    def _divergences(self, x: Array, z: Array) -> Array:
+        """Return l(x) - l(z) - l'(z) (x - z), for x, z >= 0; inf where z = 0 < y.
+
+        With h = (x - z) / z it is ``z^b e(h, b) - y z^(b - 1) e(h, b - 1)``, where e is
+        `power_excess`: two terms that are not negative, in which nothing cancels. Where powers of
+        h would overflow, they are taken of x and z.
+        """
+        b, y = self.beta, self.y
+        with np.errstate(all="ignore"):
+            h, far = (x - z) / z, x > FAR * z
+            logs = np.where(np.abs(h) < 0.5, np.log1p(h), np.log(x) - np.log(z))
+            grown = z ** (b - 1) * np.expm1((b - 1) * logs) / (b - 1)
+            rise, fall = (
+                z**b * power_excess(h, logs, b),
+                z ** (b - 1) * power_excess(h, logs, b - 1),
+            )
+            rise = np.where(far, (x**b - z**b) / b - z ** (b - 1) * (x - z), rise)
+            fall = np.where(far, grown - z ** (b - 2) * (x - z), fall)
+            positive = rise - np.where(y > 0, y * fall, 0.0)
+        return np.where(z > 0, positive, np.where(y > 0, inf, x**b / b))
+
     def _maximizers(self, v: Array) -> Array:
         """Return the x >= 0 that maximises v x - l(x), the root of l'(x) = v.
 
-        l' grows and is concave, so that Newton's method started below the root stays below it.
+        l' grows and is concave, so that Newton's method started below the root stays below it. For
+        x < y, l'(x) is at most -y x^(b - 2) + y^(b - 1) and at most y^(b - 2) (x - y), so that the
+        roots of both lie below that of l'.
         """
         b, y = self.beta, self.y
         if b == 2:
             return np.maximum(y + v, 0.0)
         below = (y / (np.maximum(-v, 0.0) + y ** (b - 1) + (y == 0))) ** (1 / (2 - b))
+        below = np.maximum(below, y + v * y ** (2 - b))
         x = np.where(y > 0, np.where(v < 0, below, y), np.maximum(v, 0.0) ** (1 / (b - 1)))
         for _ in range(ROOT_STEPS):
-            missing, curvature = v - self.slopes(x), self.curvatures(x)
-            wanted = (y > 0) & (missing > 0)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                missing, curvature = v - self.slopes(x), self.curvatures(x)
+            wanted = (y > 0) & (x > 0) & (missing > 0)
             change = np.divide(missing, curvature, out=np.zeros_like(x), where=wanted)
             x = x + change
             if (change <= 1e-15 * x).all():
@@ -241,6 +263,27 @@ class BetaDivergence(EntrywiseLoss):
         """Return factor * x^exponent, zero where the factor is, also at a pole."""
         power = np.power(x, exponent, out=np.zeros_like(x), where=factor != 0)
         return factor * power
+
+
+FAR = 1e100
+"""Ratios whose squares are near the largest float."""
+
+SERIES, TERMS = 0.05, 12
+"""Below this |h| a power series of so many terms is used, which reach full precision."""
+
+
+def power_excess(h: Array, logs: Array, power: float) -> Array:
+    """Return ((1 + h)^p - 1) / p - h, to full relative precision; `logs` are log(1 + h)."""
+    out: Array = np.expm1(power * logs) / power - h
+    near = np.abs(h) < SERIES
+    if near.any():
+        small = h[near]
+        term, total = small, np.zeros_like(small)
+        for i in range(2, 2 + TERMS):
+            term = term * small * ((power - i + 1) / i)
+            total += term
+        out[near] = total
+    return out
 
 
 def _check_counts(loss: EntrywiseLoss) -> None:
