@@ -26,7 +26,7 @@ LARGEST, SMALLEST = Fraction(np.finfo(np.float64).max), np.finfo(np.float64).tin
 GROSS = 1e-10
 """A proof that is false by more than this share of f(0) is more than rounding."""
 
-LIMIT = 30.0
+LIMIT = 180.0
 """Seconds of the CPU that a call may take, with the time to compile its kernels."""
 
 TIGHT = 1e-10

@@ -26,7 +26,7 @@ from conepursuit.fits import (
 )
 from conepursuit.linear import as_matrix, check_finite, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
-from conepursuit.proofs import Proof, dense_column
+from conepursuit.proofs import Proof, dense_column, gram_gap
 from conepursuit.results import Status
 from conepursuit.rounding import resolution
 from conepursuit.targets import (
@@ -178,7 +178,24 @@ def nnls_gram(
         )
     check_entries(products, "c")
     A, b = _square_root(gram, products)
-    return nnls(A, b, max_atoms=max_atoms, max_iter=max_iter, start=start, n_jobs=n_jobs)
+    fit = nnls(A, b, max_atoms=max_atoms, max_iter=max_iter, start=start, n_jobs=n_jobs)
+    return _certified_on(dense(gram), products.astype(np.float64, copy=False), fit)
+
+
+def _certified_on(G: Array, c: Array, fit: NNLSResult) -> NNLSResult:
+    """Return the fit of some A and b with a proof for G and c, of which those are roots, rounded.
+
+    Where G and c prove nothing, the gap is that of A and b, and an estimate.
+    """
+    targets, weights = c.reshape(len(c), -1), fit.x.reshape(len(c), -1)
+    with np.errstate(all="ignore"):
+        gaps = [gram_gap(G, targets[:, i], weights[:, i]) for i in range(targets.shape[1])]
+    gap = np.array(gaps).reshape(c.shape[1:])
+    proven = np.isfinite(gap)
+    gap = np.where(proven, gap, fit.gap)
+    if c.ndim == 1:
+        gap, proven = float(gap), bool(proven)
+    return NNLSResult(fit.x, fit.rnorm, fit.dual, gap, proven, fit.status, fit.n_iter)
 
 
 def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:

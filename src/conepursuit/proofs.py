@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import lstsq
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.linear import column, rmatvec
@@ -34,6 +35,8 @@ class Proof:
         b - A x and A'r, as computed in plain arithmetic.
     known : Survey
         The norms and sums of the atoms.
+    inexact : float
+        The relative error of the entries of the data, such as that of row weights.
 
     Attributes
     ----------
@@ -41,8 +44,18 @@ class Proof:
         The least bound so far, inf where nothing is proved.
     """
 
-    def __init__(self, matrix: Any, b: Vector, x: Vector, r: Vector, g: Vector, known: Any) -> None:
+    def __init__(
+        self,
+        matrix: Any,
+        b: Vector,
+        x: Vector,
+        r: Vector,
+        g: Vector,
+        known: Any,
+        inexact: float = 0.0,
+    ) -> None:
         self.matrix, self.b, self.x, self.r, self.g, self.known = matrix, b, x, r, g, known
+        self.inexact = inexact
         self.size, self.used = float(np.linalg.norm(b)), np.flatnonzero(x)
         self.reach = self.size + float(known.norms[self.used] @ x[self.used])
         # Slopes belong to the exact residual, from which that of plain arithmetic is as far away
@@ -83,7 +96,7 @@ class Proof:
         )
         self.r[part] = out
         length = 1.01 * float(np.linalg.norm(self.r))
-        self.distance = UNIT * length + doubled_rounding(k) * self.reach
+        self.distance = UNIT * length + (doubled_rounding(k) + self.inexact) * self.reach
         self.length = length + FLOOR * self.size
         self.g = rmatvec(self.matrix, self.r)
         self.errors = product_rounding(len(self.r)) * self.length * self.known.norms
@@ -97,13 +110,39 @@ class Proof:
         for products, size in self._functionals:
             self._try(products, size)
 
+    def along_level(self) -> None:
+        """Try the shortest functional t with <t, a> >= ||a|| for all atoms whose slopes are level.
+
+        There is one exactly if these atoms lie in an open half space.
+
+        Notes
+        -----
+        With unit atoms E, min ||t|| over E't >= 1 is solved by z >= 0 that minimises
+        ||E z||^2 + (1 - sum(z))^2: t = E z / (1 - sum(z)) (Lawson and Hanson, Solving Least
+        Squares Problems, chapter 23).
+        """
+        from conepursuit.kernels.target import fit_target
+
+        level = np.flatnonzero((np.abs(self.g) <= CLOSE * self.errors) & (self.known.norms > 0))
+        if not 0 < len(level) <= MOST:
+            return
+        unit = np.ones((len(level), len(self.r) + 1))
+        for i, j in enumerate(level):
+            unit[i, :-1] = dense_column(self.matrix, int(j)) * self.known.inverse_norms[j]
+        target, z = np.zeros(unit.shape[1]), np.zeros(len(level))
+        target[-1] = 1.0
+        fit_target(unit, target, np.empty((0, 0)), z, 0.0, len(level), 10 * len(level) + 10)
+        combined = z @ unit
+        if combined[-1] < 1.0:
+            self.along(combined[:-1] / (1.0 - combined[-1]))
+
     def _make_exact(self, atoms: Array, places: Array, r: Vector) -> None:
         """Compute the slopes of the columns at `places`, the rows of `atoms`, to the last digit."""
         from conepursuit.kernels.refinement import accurate_slopes
 
         exact, k = np.empty(len(atoms)), len(atoms)
         accurate_slopes(np.ascontiguousarray(atoms), np.arange(k), k, r, exact)
-        noise = doubled_rounding(len(r)) * self.length
+        noise = (doubled_rounding(len(r)) + self.inexact) * self.length
         self.g[places] = exact
         self.errors[places] = 2 * UNIT * np.abs(exact) + noise * self.known.norms[places]
 
@@ -122,6 +161,33 @@ class Proof:
         length = self.length + self.distance
         gap, proven = settled(self.gap, self.g, self.known.norms, self.x, length, self.size)
         return float(gap), bool(proven)
+
+
+def gram_gap(G: Array, c: Vector, x: Vector) -> float:
+    """Return a bound on f(x) - f* for f = 1/2 <x, G x> - <c, x>, inf where none is proved.
+
+    Notes
+    -----
+    It is `tilted_gap` in the space of the weights: with A'A = G and r = b - A x, the slopes A'r are
+    c - G x, a functional t = A h has the products G h and the square <h, G h>. Tried are h = 1 and
+    the h on the atoms with weight with <t, a> = ||a||.
+    """
+    from conepursuit.kernels.certificate import tilted_gap
+
+    noise, sizes, used = product_rounding(len(x)), np.abs(G), np.flatnonzero(x)
+    lengths = np.sqrt(np.maximum(G.diagonal(), 0.0))
+    g, errors = c - G @ x, noise * (np.abs(c) + sizes @ x)
+    chosen = [np.ones(len(x)), np.zeros(len(x))]
+    if len(used):
+        part = lstsq(G[np.ix_(used, used)], lengths[used], lapack_driver="gelsy")[0]
+        chosen[1][used] = part
+    gap = inf
+    for h in chosen:
+        s, s_errors = G @ h, noise * (sizes @ np.abs(h))
+        square = float(h @ s + np.abs(h) @ s_errors) + noise * float(np.abs(h) @ np.abs(s))
+        found = tilted_gap(g, errors, s, s_errors, x, 1.01 * sqrt(max(square, 0.0)), 0.0)
+        gap = min(gap, float(found))
+    return gap
 
 
 def dense_column(matrix: Any, j: int) -> Vector:

@@ -13,6 +13,12 @@ from __future__ import annotations
 UNIT = 2.0**-53
 """Half the distance from 1 to the next number: the largest relative error of one operation."""
 
+WEIGHTED = 4 * UNIT
+"""A bound on the relative error of an entry that was multiplied by the root of a weight.
+
+Bounds for plain products have room for it; those in twice the precision add it.
+"""
+
 LANES = 16
 """Partial sums of `lane_rounding`."""
 

@@ -28,6 +28,7 @@ from conepursuit.kernels.constants import (
 from conepursuit.linear import column, rmatvec
 from conepursuit.proofs import Proof
 from conepursuit.results import Status
+from conepursuit.rounding import product_rounding
 
 BLOCK = 64
 """The least number of atoms that join after a pass."""
@@ -136,6 +137,8 @@ class WorkingSet:
         The target.
     known : Survey
         Of both.
+    inexact : float
+        The relative error of their entries, such as that of row weights.
 
     Attributes
     ----------
@@ -149,8 +152,8 @@ class WorkingSet:
         How many weights are not zero.
     """
 
-    def __init__(self, matrix: Any, b: Vector, known: Survey) -> None:
-        self.matrix, self.b, self.known = matrix, b, known
+    def __init__(self, matrix: Any, b: Vector, known: Survey, inexact: float = 0.0) -> None:
+        self.matrix, self.b, self.known, self.inexact = matrix, b, known, inexact
         self.chosen = np.empty(0, dtype=np.intp)
         self.inside = np.zeros(matrix.shape[1], dtype=bool)
         self.residual, self.count, self.orthogonal = b, 0, False
@@ -283,13 +286,15 @@ class WorkingSet:
         `scores` are A'r, r the residual.
         """
         x = self.solution()
-        proof = Proof(self.matrix, self.b, x, self.residual, scores, self.known)
+        proof = Proof(self.matrix, self.b, x, self.residual, scores, self.known, self.inexact)
         if last and not proof.fine and self.count:
             proof.along(self._functional())
             if not proof.fine:
                 used = np.flatnonzero(self.weights)
                 used = used[np.argsort(self.chosen[used])]
                 proof.sharpen(self._atoms[used], self._rows)
+            if not proof.fine:
+                proof.along_level()
         return proof.settled()
 
     def _functional(self) -> Vector:
@@ -386,6 +391,7 @@ def exact_fit(
     if chosen is not None:
         x[chosen] = weights
     residual = b - weights @ atoms
-    rnorm = float(np.linalg.norm(residual))
+    rnorm, size = float(np.linalg.norm(residual)), float(np.linalg.norm(b) + known.norms @ x)
+    gap = 0.51 * (rnorm + product_rounding(np.count_nonzero(x)) * size) ** 2
     status = Status.CONVERGED if tol > 0 else Status.STATIONARY
-    return NNLSResult(x, rnorm, -rmatvec(matrix, residual), 0.5 * rnorm**2, True, status, count)
+    return NNLSResult(x, rnorm, -rmatvec(matrix, residual), gap, True, status, count)

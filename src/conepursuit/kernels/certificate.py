@@ -31,6 +31,10 @@ doubled_rounding: Any = njit(rounding.doubled_rounding)
 resolution: Any = njit(rounding.resolution)
 
 
+EXACT = 1e-12
+"""Share of ||b||^2 below which f(x) itself is a bound that says something."""
+
+
 @njit(cache=True, nogil=True)
 def least_tilt(g: Vector, g_error: Vector, s: Vector, s_error: Vector) -> float:
     """Return the least v >= 0 with g <= v s for all that g and s may be; -1 if there is none."""
@@ -91,14 +95,14 @@ def settled(
 ) -> tuple[float, bool]:
     """Return a gap that is proved, or else an estimate of one; and whether it is proved.
 
-    As f* >= 0, f(x) is a bound; `gap` is one, or inf. Where it says no more than f(x), the
-    estimate |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j|| is returned if that is less: what would
+    As f* >= 0, f(x) is a bound, of a fit that is all but exact a good one; `gap` is another, or
+    inf. Where they say no more than f(x), and that is not little, the estimate |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j|| is returned if that is less: what would
     be gained along the steepest atom on the way to a fit no longer than b. `length` is an upper
     bound of ||r||, `size` is ||b||.
     """
     value = 0.51 * length**2
-    if gap < value:
-        return gap, True
+    if gap < value or value <= EXACT * size**2:
+        return min(gap, value), True
     steepest, height = 0.0, 0.0
     for j in range(len(g)):
         if norms[j] > 0.0:
@@ -134,14 +138,22 @@ def lane_slopes(atoms: Array, order: Array, k: int, r: Vector, lanes: Vector, g:
 
 @njit(cache=True, nogil=True)
 def double_slopes(
-    atoms: Array, r: Vector, norms: Vector, length: float, g: Vector, g_error: Vector
+    atoms: Array,
+    r: Vector,
+    norms: Vector,
+    length: float,
+    inexact: float,
+    g: Vector,
+    g_error: Vector,
 ) -> None:
     """Make those slopes exact to the last digit that rounding leaves near zero or above it.
 
     g is A'r, with errors of at most `g_error`. Slopes that are far from zero stay as they are;
-    `length` is an upper bound of ||r||.
+    `length` is an upper bound of ||r||. The entries of the atoms are themselves right up to a
+    share of `inexact`.
     """
-    close, k, noise = np.empty(len(g), np.int64), 0, doubled_rounding(len(r)) * length
+    close, k = np.empty(len(g), np.int64), 0
+    noise = (doubled_rounding(len(r)) + inexact) * length
     for j in range(len(g)):
         if abs(g[j]) <= 64.0 * g_error[j]:
             close[k] = j
@@ -195,6 +207,7 @@ def certify(
     distance: float,
     norms: Vector,
     sums: Vector,
+    inexact: float,
     g: Vector,
 ) -> tuple[float, bool]:
     """Return a bound on f(x) - f*, or an estimate of it, and whether it is proved.
@@ -211,6 +224,8 @@ def certify(
         The residual as computed, and a bound on its distance from b - A x.
     norms, sums : arrays of shape (n,)
         The norms of the atoms, and the sums of their entries.
+    inexact : float
+        The relative error of the entries of atoms and target, such as that of row weights.
     g : array of shape (n,)
         A'r; slopes of atoms with weight are computed again, more accurately.
     """
@@ -229,7 +244,7 @@ def certify(
         functional(atoms, norms, order, k, C, t)
         gap = min(gap, functional_gap(atoms, norms, t, g, g_error, x, distance))
     if not gap <= enough:
-        double_slopes(atoms, r, norms, length, g, g_error)
+        double_slopes(atoms, r, norms, length, inexact, g, g_error)
         gap = min(gap, tilted_gap(g, g_error, sums, s_error, x, np.sqrt(m), distance))
         if k > 0:
             gap = min(gap, functional_gap(atoms, norms, t, g, g_error, x, distance))

@@ -220,11 +220,11 @@ def fit(
 
 @njit(cache=True, nogil=True)
 def fit_target(
-    atoms: Array, b: Vector, G: Array, x: Vector, limit: int, max_steps: int
+    atoms: Array, b: Vector, G: Array, x: Vector, inexact: float, limit: int, max_steps: int
 ) -> tuple[Vector, float, float, bool, int, int]:
     """Fit one target on all atoms from a start x, which becomes the solution, and certify it.
 
-    G is the Gram matrix, or empty.
+    G is the Gram matrix, or empty; `inexact` the relative error of the entries of atoms and b.
 
     Returns
     -------
@@ -250,8 +250,8 @@ def fit_target(
     k, code, steps, orthogonal = fit(
         atoms, b, c, inverse_norms, G, x, C, order, y, 0, r, g, False, limit, max_steps
     )
-    distance = residual_error(atoms, b, x, order, k, norms, orthogonal, r, g)
-    gap, proven = certify(atoms, b, x, order, k, C, r, distance, norms, sums, g)
+    distance = residual_error(atoms, b, x, order, k, norms, orthogonal, inexact, r, g)
+    gap, proven = certify(atoms, b, x, order, k, C, r, distance, norms, sums, inexact, g)
     g *= -1.0
     return g, np.sqrt(dot(r, r, m)), gap, proven, code, steps
 
@@ -265,6 +265,7 @@ def residual_error(
     k: int,
     norms: Vector,
     accurately: bool,
+    inexact: float,
     r: Vector,
     g: Vector,
 ) -> float:
@@ -279,4 +280,4 @@ def residual_error(
         return float(product_rounding(k) * size)
     accurate_residual(atoms, b, np.zeros(len(b)), x, order, k, r)
     np.dot(atoms, r, g)
-    return float(1.02 * UNIT * np.sqrt(dot(r, r, len(r))) + doubled_rounding(k) * size)
+    return float(1.02 * UNIT * np.sqrt(dot(r, r, len(r))) + (doubled_rounding(k) + inexact) * size)
