@@ -176,7 +176,7 @@ class WorkingSet:
         r, g = np.empty(len(target)), np.empty(size)
         self.count, code, steps, self.orthogonal = fit(
             atoms, target, atoms @ target, scale, self._gram, self.weights,
-            self._factor, self._order, self._y, self.count, r, g, self.orthogonal, size, max_steps,
+            self._factor, self._order, self._y, self.count, r, np.empty(len(r)), g, self.orthogonal, size, max_steps,
         )  # fmt: skip
         self.residual = r
         if self._rows is not None:

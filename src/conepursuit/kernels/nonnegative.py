@@ -14,6 +14,7 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import (
+    DESCENT,
     EPS,
     ILL_CONDITIONED,
     LARGEST,
@@ -50,14 +51,16 @@ class Passive(NamedTuple):
     """The passive atoms in the order of the factor, and what is kept about them.
 
     C is their factor, y solves C y = A_P'b, the rows of Q are their orthonormal basis (none on the
-    Gram matrix), `inside` marks them, `blocked` those that may not enter before x has changed:
-    IDLE ones, which would get no weight, and REFUSED ones, which depend on the passive atoms.
+    Gram matrix) and p is what it leaves of b, `inside` marks them, `blocked` those that may not
+    enter: IDLE ones, which would get no weight, before x has changed, and REFUSED ones, which
+    depend on the passive atoms, before one of these has left.
     """
 
     C: Array
     order: Array
     y: Vector
     Q: Array
+    p: Vector
     inside: Array
     blocked: Array
     cosines: Vector
@@ -74,6 +77,11 @@ def drop(P: Passive, k: int, place: int, x: Vector) -> int:
     rotate(P.y, k, place, P.cosines, P.sines)
     if len(P.Q):
         rotate_rows(P.Q, k, place, P.cosines, P.sines)
+        for i in range(len(P.p)):
+            P.p[i] += P.y[k - 1] * P.Q[k - 1, i]
+    for j in range(len(P.blocked)):
+        if P.blocked[j] == REFUSED:
+            P.blocked[j] = 0
     return k - 1
 
 
@@ -83,15 +91,16 @@ def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
     q, row, m = P.Q[k], P.C[k], len(column)
     q[:] = column
     row[:k] = 0.0
+    length, floor = 0.0, DEPENDENT * np.sqrt(dot(column, column, m))
     for _ in range(2):
         for i in range(k):
             overlap = dot(P.Q[i], q, m)
             row[i] += overlap
             for j in range(m):
                 q[j] -= overlap * P.Q[i, j]
-    length, full = np.sqrt(dot(q, q, m)), np.sqrt(dot(column, column, m))
-    if not length > DEPENDENT * full:
-        return False
+        length = np.sqrt(dot(q, q, m))
+        if not length > floor:
+            return False
     for j in range(m):
         q[j] /= length
     row[k] = 1.0 / length
@@ -118,7 +127,9 @@ def admit(P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: 
         P.blocked[atom] = REFUSED
         return False
     if len(P.Q):
-        P.y[k] = dot(P.Q[k], b, m)
+        P.y[k] = dot(P.Q[k], P.p, m)
+        for i in range(m):
+            P.p[i] -= P.y[k] * P.Q[k, i]
     else:
         P.y[k] = (c[atom] - dot(P.C[k], P.y, k)) * P.C[k, k]
     P.inside[atom] = True
@@ -166,10 +177,26 @@ def admit_block(
             other = P.order[i]
             product = G[other, best] if len(G) else dot(atoms[other], atoms[best], len(b))
             coherent |= product * inverse_norms[other] * inverse_norms[best] > COHERENT
-        if not coherent and admit(P, k, best, atoms, b, c, G):
+        if coherent:
+            continue
+        if admit(P, k, best, atoms, b, c, G):
             k += 1
             cut = max(cut, SHARE * steepest)
+        elif len(P.Q) == 0:  # the Gram matrix has reached its end, and others would not do better
+            break
     return k
+
+
+@njit(cache=True, nogil=True)
+def project(P: Passive, k: int) -> float:
+    """Make p orthogonal to the basis to the last digits of p, not of b; return its norm."""
+    m = len(P.p)
+    for i in range(k):
+        overlap = dot(P.Q[i], P.p, m)
+        P.y[i] += overlap
+        for j in range(m):
+            P.p[j] -= overlap * P.Q[i, j]
+    return np.sqrt(dot(P.p, P.p, m))
 
 
 @njit(cache=True, nogil=True)
@@ -207,7 +234,9 @@ def descend(
             weight = x[P.order[i]]
             if z[i] <= 0.0 and weight <= step * (weight - z[i]):
                 step, last = weight / (weight - z[i]), i
-        P.blocked[:] = 0
+        for j in range(len(P.blocked)):
+            if P.blocked[j] == IDLE:
+                P.blocked[j] = 0
         if last < 0:
             for i in range(k):
                 x[P.order[i]] = z[i]
@@ -245,9 +274,13 @@ def pursue(
     """
     m, n, orthogonal = len(b), len(x), len(P.Q) > 0
     r, z, slopes, room = np.empty(m), np.empty(n + 1), np.empty(n), 1
+    whole = 2.0 * EPS * np.sqrt(dot(b, b, m))
     k, steps = descend(P, k, -1, x, z, max_steps)
     while True:
-        if orthogonal or len(G) == 0:
+        if orthogonal:
+            left = project(P, k)
+            np.dot(atoms, P.p, g)
+        elif len(G) == 0:
             residual(atoms, b, x, P.order, k, r)
             np.dot(atoms, r, g)
         else:
@@ -259,12 +292,17 @@ def pursue(
                     g[j] -= weight * row[j]
         for j in range(n):
             slopes[j] = g[j] * inverse_norms[j]
-        tolerance = rounding(b, x, inverse_norms, P.order, k)
+        if orthogonal:
+            tolerance = DESCENT * EPS * left if left > whole else np.inf
+        else:
+            tolerance = rounding(b, x, inverse_norms, P.order, k)
         free, refused = False, False
         for j in range(n):
             if slopes[j] > tolerance and not P.inside[j]:
                 free |= P.blocked[j] == 0
                 refused |= P.blocked[j] == REFUSED
+        if refused and not orthogonal:
+            return k, STALLED, steps
         if not free:
             return k, STALLED if refused else OPTIMAL, steps
         if k >= limit:
@@ -278,7 +316,7 @@ def pursue(
             continue
         k, more = descend(P, k, before, x, z, max_steps - steps)
         steps += more
-        if orthogonal or limit < n:
+        if limit < n:
             continue
         room = min(2 * room, max(2, int(GROWTH * k))) if k == before + entered else (room + 1) // 2
 
