@@ -7,7 +7,6 @@ to the generic loop by tests.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
 from conepursuit.arrays import Array, Vector, as_real_array
 from conepursuit.batches import fit_many
 from conepursuit.certificates import Certificate
-from conepursuit.fits import STATUSES, NNLSResult, inverted
+from conepursuit.fits import NNLSResult, inverted
 from conepursuit.linear import as_matrix, check_finite, column, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
 from conepursuit.targets import (
@@ -31,14 +30,12 @@ from conepursuit.targets import (
     weighted_matrix,
     weighted_problem,
     weights_of,
-    writable,
 )
+from conepursuit.whole import fit_whole, is_small
 from conepursuit.working_set import fit_large, surveyed
 
 FEW = 512
-"""Up to so many atoms a dense dictionary is treated as a whole."""
-
-NO_GRAM = np.empty((0, 0))
+"""Audits make a functional of up to so many atoms."""
 
 
 def nnls(
@@ -278,7 +275,7 @@ def _fit(
 ) -> NNLSResult:
     """Fit one target with the kernel for the size of the dictionary."""
     n = matrix.shape[1]
-    if n <= FEW and isinstance(matrix, np.ndarray):
+    if is_small(matrix, limit):
         fit = fit_whole(matrix, b, start, limit, max_steps)
     elif limit < n:
         fit = fit_greedily(matrix, b, start, limit, max_steps)
@@ -297,29 +294,6 @@ def _fit(
             np.ldexp(fit.dual, power + powers), float(np.ldexp(fit.gap, 2 * power)),
             fit.proven, fit.status, fit.n_iter,
         )  # fmt: skip
-
-
-@cache
-def _kernel() -> Any:
-    """Return the kernel for one target; to import it in every call takes a microsecond."""
-    from conepursuit.kernels.target import fit_target
-
-    return fit_target
-
-
-def fit_whole(
-    matrix: Array, b: Vector, start: Vector | None, limit: int, max_steps: int
-) -> NNLSResult | None:
-    """Fit one target on a dictionary of few atoms; None if the data need scaling."""
-    m, n = matrix.shape
-    atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
-    # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
-    gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
-    x = np.zeros(n) if start is None else start.copy()
-    dual, rnorm, gap, proven, code, steps = _kernel()(atoms, b, gram, x, limit, max_steps)
-    if code < 0:
-        return None
-    return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)
 
 
 def _square_root(G: Any, c: Array) -> tuple[Array, Array]:

@@ -27,12 +27,10 @@ from conepursuit.kernels.constants import (
 )
 from conepursuit.linear import column, rmatvec
 from conepursuit.results import Status
+from conepursuit.whole import MOST_ENTRIES, are_neighbours, fit_whole
 
 BLOCK = 64
 """The least number of atoms that join after a pass."""
-
-MOST_ENTRIES = 50_000_000
-"""Of the copy of atoms that an exact fit is tried with."""
 
 PACE = 0.9
 """An exact fit is given up if a sweep leaves more than this share of the squared residual."""
@@ -173,10 +171,11 @@ class WorkingSet:
         scale = self._scale(size)
         if allowed is not None:
             scale = np.where(allowed | (self.weights > 0), scale, 0.0)
-        r, g = np.empty(len(target)), np.empty(size)
+        r, p, g = np.empty(len(target)), np.empty(len(target)), np.empty(size)
         self.count, code, steps, self.orthogonal = fit(
             atoms, target, atoms @ target, scale, self._gram, self.weights,
-            self._factor, self._order, self._y, self.count, r, np.empty(len(r)), g, self.orthogonal, size, max_steps,
+            self._factor, self._order, self._y, self.count, r, p, g, self.orthogonal, size,
+            max_steps,
         )  # fmt: skip
         self.residual = r
         if self._rows is not None:
@@ -193,6 +192,10 @@ class WorkingSet:
         x = np.zeros(self.matrix.shape[1])
         x[self.chosen] = self.weights
         return x
+
+    def neighbours(self, new: Array) -> bool:
+        """Return whether most of some atoms of a dense dictionary are all but copies of others."""
+        return are_neighbours(self.matrix[:, new], self.known.inverse_norms[new])
 
     def _scale(self, size: int) -> Vector:
         return inverted(np.sqrt(self._gram.diagonal()[:size]))
@@ -303,6 +306,7 @@ def fit_large(
     n, work, square = matrix.shape[1], WorkingSet(matrix, b, known), float(b @ b)
     steps, code, scores = 0, OPTIMAL, known.products
     hopeful = isinstance(matrix, np.ndarray)  # of an exact fit
+    dense = hopeful and matrix.size <= MOST_ENTRIES
     if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
         # So many signed atoms are likely to span the whole space (Wendel's theorem).
         hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps)
@@ -326,6 +330,9 @@ def fit_large(
             hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps - steps)
             if fit is not None:
                 return fit
+        crowded = len(b) >= n and 2 * (len(work.chosen) + len(new)) > n
+        if dense and (crowded or (steps == 0 and work.neighbours(new))):
+            return fit_whole(matrix, b, work.solution(), n, max_steps, steps)
         work.add(new)
         code, more = work.fit(max_steps - steps)
         steps += more

@@ -196,7 +196,8 @@ def project(P: Passive, k: int) -> float:
         P.y[i] += overlap
         for j in range(m):
             P.p[j] -= overlap * P.Q[i, j]
-    return np.sqrt(dot(P.p, P.p, m))
+    norm: float = np.sqrt(dot(P.p, P.p, m))
+    return norm
 
 
 @njit(cache=True, nogil=True)

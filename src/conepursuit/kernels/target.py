@@ -9,7 +9,6 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.certificate import bound, estimate, functional, tilt
 from conepursuit.kernels.constants import (
     DESCENT,
-    EPS,
     IRREGULAR,
     LEVEL,
     MAX_ATOMS,
@@ -152,8 +151,9 @@ def fit(
         The start, and on return the solution.
     C, order, y, k : arrays and int
         The factor of the first k atoms in `order`, with y solving C y = A_P'b.
-    r, g : arrays of shape (m,) and (n,)
-        On return b - A x and A'r, computed from the data.
+    r, p, g : arrays of shape (m,), (m,) and (n,)
+        On return b - A x, computed from the data, what an orthonormal basis leaves of b (if QR was
+        needed), and A'r.
     orthogonal : bool
         Whether to begin with QR.
     limit, max_steps : int
