@@ -40,6 +40,9 @@ SHARE, GROWTH = 0.5, 0.25
 DEPENDENT = 100 * EPS
 """Sine of the angle to the passive atoms below which an atom is a combination of them."""
 
+EXHAUSTED = 2.0
+"""How many times the rounding of b is all that a fit can leave of it."""
+
 IDLE, REFUSED = 1, 2
 """Why an atom is blocked; see `Passive`."""
 
@@ -253,6 +256,43 @@ def descend(
 
 
 @njit(cache=True, nogil=True)
+def survey(
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    x: Vector,
+    P: Passive,
+    k: int,
+    r: Vector,
+    g: Vector,
+) -> float:
+    """Write g = A'(b - A x) at the minimiser x of the passive atoms; return what is rounding of it.
+
+    The vector p that a basis leaves of b is orthogonal to the passive atoms to its own last digits.
+    Slopes along it count that would be rounding against b, so that nearly dependent atoms can make
+    an exact fit, until p is no more than the rounding of b itself.
+    """
+    if len(P.Q):
+        left = project(P, k)
+        np.dot(atoms, P.p, g)
+        exhausted = left <= EXHAUSTED * EPS * np.sqrt(dot(b, b, len(b)))
+        return np.inf if exhausted else DESCENT * EPS * left
+    if len(G) == 0:
+        residual(atoms, b, x, P.order, k, r)
+        np.dot(atoms, r, g)
+    else:
+        for j in range(len(g)):
+            g[j] = c[j]
+        for i in range(k):
+            weight, row = x[P.order[i]], G[P.order[i]]
+            for j in range(len(g)):
+                g[j] -= weight * row[j]
+    return rounding(b, x, inverse_norms, P.order, k)
+
+
+@njit(cache=True, nogil=True)
 def pursue(
     atoms: Array,
     b: Vector,
@@ -273,39 +313,22 @@ def pursue(
     int, int, int
         How many atoms are passive, why it ended, and how many solves it took.
     """
-    m, n, orthogonal = len(b), len(x), len(P.Q) > 0
-    r, z, slopes, room = np.empty(m), np.empty(n + 1), np.empty(n), 1
-    whole = 2.0 * EPS * np.sqrt(dot(b, b, m))
+    n = len(x)
+    r, z, slopes, room = np.empty(len(b)), np.empty(n + 1), np.empty(n), 1
     k, steps = descend(P, k, -1, x, z, max_steps)
     while True:
-        if orthogonal:
-            left = project(P, k)
-            np.dot(atoms, P.p, g)
-        elif len(G) == 0:
-            residual(atoms, b, x, P.order, k, r)
-            np.dot(atoms, r, g)
-        else:
-            for j in range(n):
-                g[j] = c[j]
-            for i in range(k):
-                weight, row = x[P.order[i]], G[P.order[i]]
-                for j in range(n):
-                    g[j] -= weight * row[j]
+        tolerance = survey(atoms, b, c, inverse_norms, G, x, P, k, r, g)
         for j in range(n):
             slopes[j] = g[j] * inverse_norms[j]
-        if orthogonal:
-            tolerance = DESCENT * EPS * left if left > whole else np.inf
-        else:
-            tolerance = rounding(b, x, inverse_norms, P.order, k)
         free, refused = False, False
         for j in range(n):
             if slopes[j] > tolerance and not P.inside[j]:
                 free |= P.blocked[j] == 0
                 refused |= P.blocked[j] == REFUSED
-        if refused and not orthogonal:
+        if refused and (not free or len(P.Q) == 0):
             return k, STALLED, steps
         if not free:
-            return k, STALLED if refused else OPTIMAL, steps
+            return k, OPTIMAL, steps
         if k >= limit:
             return k, MAX_ATOMS, steps
         if steps >= max_steps:
