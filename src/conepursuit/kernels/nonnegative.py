@@ -44,7 +44,7 @@ EXHAUSTED = 2.0
 """How many times the rounding of b is all that a fit can leave of it."""
 
 IDLE, REFUSED = 1, 2
-"""Why an atom is blocked; see `Passive`."""
+"""Why an atom is blocked, as bits; see `Passive`."""
 
 COHERENT = 0.8
 """Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
@@ -83,8 +83,7 @@ def drop(P: Passive, k: int, place: int, x: Vector) -> int:
         for i in range(len(P.p)):
             P.p[i] += P.y[k - 1] * P.Q[k - 1, i]
     for j in range(len(P.blocked)):
-        if P.blocked[j] == REFUSED:
-            P.blocked[j] = 0
+        P.blocked[j] &= IDLE
     return k - 1
 
 
@@ -239,8 +238,7 @@ def descend(
             if z[i] <= 0.0 and weight <= step * (weight - z[i]):
                 step, last = weight / (weight - z[i]), i
         for j in range(len(P.blocked)):
-            if P.blocked[j] == IDLE:
-                P.blocked[j] = 0
+            P.blocked[j] &= REFUSED
         if last < 0:
             for i in range(k):
                 x[P.order[i]] = z[i]
