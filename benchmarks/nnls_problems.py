@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,6 +123,19 @@ def bumps(rng):
     return A, noisy(A @ sparse_weights(400, 15, rng), 0.05, rng)
 
 
+def smooth(m, n, width, share, rng):
+    """Return overlapping bumps and a sum of all of them, with a share of noise."""
+    points, centres = np.linspace(0, 1, m), np.linspace(0, 1, n)
+    A = np.exp(-0.5 * ((points[:, None] - centres) / width) ** 2)
+    return A, noisy(A @ rng.random(n), share, rng)
+
+
+def dense_fit(rng):
+    """Return non-negative atoms and a target in their cone that needs 800 of them."""
+    A = rng.random((1000, 1000))
+    return A, A @ sparse_weights(1000, 800, rng)
+
+
 def random_atoms(d, n, n_active, rng):
     """Return non-negative unit atoms and a noisy sparse combination, as in iteration_cost.py."""
     A = rng.random((d, n))
@@ -200,6 +213,9 @@ def sparse_problem(rng):
     return A, A @ sparse_weights(size, 200, rng)
 
 
+SMOOTH = ((60, 100, 0.05), (300, 500, 0.02), (300, 600, 0.02), (1000, 2000, 0.01))
+"""Rows, atoms and widths of dictionaries of bumps."""
+
 CASES = {
     "50 x 100 paper": Case(make_synthetic, (1.2, 1.2)),
     "32 x 60 decays": Case(decays, (1.2, 1.2)),
@@ -209,6 +225,15 @@ CASES = {
     "1000 x 5000": Case(lambda rng: random_atoms(1000, 5000, 50, rng), (8, 8)),
     "2000 x 20000": Case(lambda rng: random_atoms(2000, 20000, 100, rng), (8, 30)),
     "1000 x 5000 exact fit": Case(exact_fit, (1, 1), exact_fit=True),
+    **{
+        f"{m} x {n} smooth, exact": Case(partial(smooth, m, n, width, 0.0), (1, 1), exact_fit=True)
+        for m, n, width in SMOOTH
+    },
+    **{
+        f"{m} x {n} smooth, 1 % noise": Case(partial(smooth, m, n, width, 1e-2), (1, 1))
+        for m, n, width in SMOOTH
+    },
+    "1000 x 1000 exact fit, 800 positive": Case(dense_fit, (1, 1), exact_fit=True),
     "162 x 6 x 94249 Urban": Case(urban, (10, 10), many_targets=True),
     "156 x 3 x 9025 Samson": Case(samson, (8, 8), many_targets=True),
     "96 x 79 x 3000 signatures": Case(signatures, (5, 5), many_targets=True),

@@ -34,7 +34,7 @@ def single(A, b, *, gram=False):
     x = np.zeros(A.shape[1])
     atoms = np.ascontiguousarray(A.T)
     G = atoms @ atoms.T if gram else np.empty((0, 0))
-    fit_target(atoms, b, G, x, len(x), 1000)
+    fit_target(atoms, b, G, x, 0.0, len(x), 1000)
     return x
 
 
@@ -48,7 +48,7 @@ def orthogonal(A, b):
 
 
 def large(A, b):
-    return fit_large(A, b, None, 1000, 0.0).x
+    return fit_large(A, b, None, 0.0, 1000, 0.0).x
 
 
 def many(A, b):
@@ -125,14 +125,14 @@ def test_few_passes_over_a_large_dictionary(monkeypatch):
     b += 0.1 * np.linalg.norm(b) / 300**0.5 * rng.standard_normal(300)
     passes_made = []
     monkeypatch.setattr(ws, "rmatvec", lambda M, r: passes_made.append(1) or rmatvec(M, r))
-    result = fit_large(A, b, None, 1000, 0.0)
+    result = fit_large(A, b, None, 0.0, 1000, 0.0)
     assert result.proven
     assert len(result.support) > 50
     assert 1 + len(passes_made) <= 10
     passes_made.clear()
-    assert fit_large(A, b, None, 1000, 1e-3).gap <= 1e-3 * 0.5 * (b @ b)
+    assert fit_large(A, b, None, 0.0, 1000, 1e-3).gap <= 1e-3 * 0.5 * (b @ b)
     early = len(passes_made)
-    fit_large(A, b, None, 1000, 0.0)
+    fit_large(A, b, None, 0.0, 1000, 0.0)
     assert early < len(passes_made) - early
 
 

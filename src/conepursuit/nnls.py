@@ -7,7 +7,6 @@ to the generic loop by tests.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,12 @@ from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
 from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.batches import fit_many
 from conepursuit.certificates import Certificate
-from conepursuit.fits import (
-    STATUSES,
-    NNLSResult,
-    gap_times_power,
-    inverted,
-    scaled_back,
-    times_powers,
-)
+from conepursuit.fits import NNLSResult, gap_times_power, inverted, scaled_back, times_powers
 from conepursuit.linear import as_matrix, check_finite, dense, matvec, rmatvec
 from conepursuit.path import fit_greedily
 from conepursuit.proofs import Proof, dense_column, gram_gap
 from conepursuit.results import Status
-from conepursuit.rounding import resolution
+from conepursuit.rounding import WEIGHTED, resolution
 from conepursuit.targets import (
     as_vector,
     check_entries,
@@ -40,14 +32,12 @@ from conepursuit.targets import (
     weighted_matrix,
     weighted_problem,
     weights_of,
-    writable,
 )
+from conepursuit.whole import fit_whole, is_small
 from conepursuit.working_set import fit_large, surveyed
 
 FEW = 512
-"""Up to so many atoms a dense dictionary is treated as a whole."""
-
-NO_GRAM = np.empty((0, 0))
+"""Audits make a functional of up to so many atoms."""
 
 
 def nnls(
@@ -122,14 +112,15 @@ def nnls(
     first = None if start is None else _start(start, shape, limit)
     tol, workers = tolerance(tol), threads(n_jobs)
     matrix, target, rows = weighted_problem(matrix, target, weights)
+    inexact = 0.0 if weights is None else WEIGHTED
     if target.ndim == 1:
-        return _fit(matrix, target, first, limit, max_steps, tol)
+        return _fit(matrix, target, first, inexact, limit, max_steps, tol)
 
     def alone(i: int) -> NNLSResult:
         own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
         begin = None if first is None else first[:, i]
         target_i = as_vector(target[:, i])
-        return _fit(own, target_i, begin, limit, max_steps, tol, f"b[:, {i}]")
+        return _fit(own, target_i, begin, inexact, limit, max_steps, tol, f"b[:, {i}]")
 
     together = rows is None and (first is None or limit >= n)
     return fit_many(
@@ -190,9 +181,9 @@ def _certified_on(G: Array, c: Array, fit: NNLSResult) -> NNLSResult:
     targets, weights = c.reshape(len(c), -1), fit.x.reshape(len(c), -1)
     with np.errstate(all="ignore"):
         gaps = [gram_gap(G, targets[:, i], weights[:, i]) for i in range(targets.shape[1])]
-    gap = np.array(gaps).reshape(c.shape[1:])
-    proven = np.isfinite(gap)
-    gap = np.where(proven, gap, fit.gap)
+    found = np.array(gaps).reshape(c.shape[1:])
+    gap: Any = np.where(np.isfinite(found), found, fit.gap)
+    proven: Any = np.isfinite(found)
     if c.ndim == 1:
         gap, proven = float(gap), bool(proven)
     return NNLSResult(fit.x, fit.rnorm, fit.dual, gap, proven, fit.status, fit.n_iter)
@@ -228,12 +219,13 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     check_finite(matrix, "A")
     point = weights_of(x, (matrix.shape[1], *target.shape[1:]), "x")
     matrix, target, rows = weighted_problem(matrix, target, weights)
+    inexact = 0.0 if weights is None else WEIGHTED
     if target.ndim == 1:
-        return _certificate(matrix, target, point, "b")
+        return _certificate(matrix, target, point, inexact, "b")
     parts = [
         _certificate(
             matrix if rows is None else weighted_matrix(matrix, rows[:, i]),
-            as_vector(target[:, i]), point[:, i], f"b[:, {i}]",
+            as_vector(target[:, i]), point[:, i], inexact, f"b[:, {i}]",
         )
         for i in range(target.shape[1])
     ]  # fmt: skip
@@ -245,13 +237,13 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     return Certificate(*arrays)
 
 
-def _certificate(matrix: Any, b: Vector, x: Vector, name: str) -> Certificate:
-    """Audit one target."""
+def _certificate(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -> Certificate:
+    """Audit one target; the entries of the data are right up to a share of `inexact`."""
     known = surveyed(matrix, b)
     if known is None:
         check_entries(b, name)
         scaled, unit, powers, power = rescaled(matrix, b)
-        found = _certificate(scaled, unit, np.ldexp(x, powers - power), name)
+        found = _certificate(scaled, unit, np.ldexp(x, powers - power), inexact, name)
         with np.errstate(over="ignore", under="ignore"):
             return Certificate(
                 float(np.ldexp(found.violation, power)),
@@ -262,12 +254,21 @@ def _certificate(matrix: Any, b: Vector, x: Vector, name: str) -> Certificate:
     r = b - matvec(matrix, x)
     g = rmatvec(matrix, r)
     violation = max(0.0, float((g * known.inverse_norms).max()))
-    proof = Proof(matrix, b, x, r, g, known)
-    if not proof.fine and 0 < len(proof.used) <= FEW:
-        atoms = np.stack([dense_column(matrix, int(j)) for j in proof.used])
-        proof.along(lstsq(atoms, known.norms[proof.used], lapack_driver="gelsy")[0])
+    proof = Proof(matrix, b, x, r, g, known, inexact)
+    if not proof.fine and len(proof.used) <= FEW:
+        atoms = np.empty((len(proof.used), len(b)))
+        for i, j in enumerate(proof.used):
+            atoms[i] = dense_column(matrix, int(j))
+        # Less than the rounding of a unit is no reason to take atoms for dependent: t is checked.
+        for least in (None, 0.0) if len(atoms) else ():
+            lengths = known.norms[proof.used]
+            proof.along(lstsq(atoms, lengths, cond=least, lapack_driver="gelsy")[0])
+            if proof.fine:
+                break
         if not proof.fine:
             proof.sharpen(atoms)
+        if not proof.fine:
+            proof.along_level()
     gap, proven = proof.settled()
     return Certificate(violation, -float(g @ x), gap, "dual" if proven else "estimate")
 
@@ -285,31 +286,36 @@ def _fit(
     matrix: Any,
     b: Vector,
     start: Vector | None,
+    inexact: float,
     limit: int,
     max_steps: int,
     tol: float,
     name: str = "b",
 ) -> NNLSResult:
-    """Fit one target with the kernel for the size of the dictionary."""
+    """Fit one target with the kernel for the size of the dictionary.
+
+    The entries of the data are right up to a share of `inexact`.
+    """
     n = matrix.shape[1]
-    if n <= FEW and isinstance(matrix, np.ndarray):
-        fit = fit_whole(matrix, b, start, limit, max_steps)
+    if is_small(matrix, limit):
+        fit = fit_whole(matrix, b, start, inexact, limit, max_steps)
     elif limit < n:
-        fit = fit_greedily(matrix, b, start, limit, max_steps)
+        fit = fit_greedily(matrix, b, start, inexact, limit, max_steps)
     else:
-        fit = fit_large(matrix, b, start, max_steps, tol)
+        fit = fit_large(matrix, b, start, inexact, max_steps, tol)
     if fit is not None:
-        return fit
+        return _audited(fit, matrix, b, inexact, name)
     check_finite(matrix, "A")
     check_entries(b, name)
     scaled, unit, powers, power = rescaled(matrix, b)
     first = None if start is None else np.ldexp(start, powers - power)
-    fit = _fit(scaled, unit, first, limit, max_steps, tol)
+    fit = _fit(scaled, unit, first, inexact, limit, max_steps, tol)
     x, exact = scaled_back(fit.x, power - powers)
     rnorm, gap, proven, dual, status = fit.rnorm, fit.gap, fit.proven, fit.dual, fit.status
     if not exact:  # the solution is no array of floats: say how far from it what is returned is
         kept = times_powers(x, powers - power)
-        residual, audit = matvec(scaled, kept) - unit, _certificate(scaled, unit, kept, name)
+        residual = matvec(scaled, kept) - unit
+        audit = _certificate(scaled, unit, kept, inexact, name)
         rnorm, dual, status = norm(residual), rmatvec(scaled, residual), Status.STALLED
         gap, proven = audit.gap, audit.proven
     return NNLSResult(
@@ -318,31 +324,14 @@ def _fit(
     )  # fmt: skip
 
 
-@cache
-def _kernel() -> Any:
-    """Return the kernel for one target; to import it in every call takes a microsecond."""
-    from conepursuit.kernels.target import fit_target
-
-    return fit_target
-
-
-def fit_whole(
-    matrix: Array, b: Vector, start: Vector | None, limit: int, max_steps: int
-) -> NNLSResult | None:
-    """Fit one target on a dictionary of few atoms; None if the data need scaling."""
-    m, n = matrix.shape
-    atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
-    # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
-    gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
-    x = np.zeros(n) if start is None else start.copy()
-    dual, rnorm, gap, proven, code, steps = _kernel()(atoms, b, gram, x, limit, max_steps)
-    if code < 0:
-        return None
-    if not (proven and gap <= 0.5 * resolution(m) * float(b @ b)):
-        audit = _certificate(matrix, b, x, "b")
-        if audit.proven and (audit.gap < gap or not proven):
-            gap, proven = audit.gap, True
-    return NNLSResult(x, rnorm, dual, gap, proven, STATUSES[code], steps)
+def _audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
+    """Return a fit whose gap is as small as what an audit of its x proves, if it is not fine."""
+    if fit.proven and fit.gap <= 0.5 * resolution(len(b)) * float(b @ b):
+        return fit
+    audit = _certificate(matrix, b, fit.x, inexact, name)
+    if not audit.proven or (fit.proven and fit.gap <= audit.gap):
+        return fit
+    return NNLSResult(fit.x, fit.rnorm, fit.dual, audit.gap, True, fit.status, fit.n_iter)
 
 
 def _square_root(G: Any, c: Array) -> tuple[Array, Array]:

@@ -278,13 +278,16 @@ def greedy_steps(
 
 
 def fit_greedily(
-    matrix: Any, b: Vector, start: Vector | None, limit: int, max_steps: int
+    matrix: Any, b: Vector, start: Vector | None, inexact: float, limit: int, max_steps: int
 ) -> NNLSResult | None:
-    """Fit one target with at most `limit` atoms; None if the data need scaling."""
+    """Fit one target with at most `limit` atoms; None if the data need scaling.
+
+    The entries of the data are right up to a share of `inexact`.
+    """
     known = surveyed(matrix, b)
     if known is None:
         return None
-    work, code, steps = WorkingSet(matrix, b, known), OPTIMAL, 0
+    work, code, steps = WorkingSet(matrix, b, known, inexact), OPTIMAL, 0
     for state in greedy_steps(work, np.empty(0, dtype=np.intp), start, limit, max_steps):
         code, steps = state
     scores = rmatvec(matrix, work.residual)

@@ -29,12 +29,10 @@ from conepursuit.linear import column, rmatvec
 from conepursuit.proofs import Proof
 from conepursuit.results import Status
 from conepursuit.rounding import product_rounding
+from conepursuit.whole import MOST_ENTRIES, are_neighbours, fit_whole
 
 BLOCK = 64
 """The least number of atoms that join after a pass."""
-
-MOST_ENTRIES = 50_000_000
-"""Of the copy of atoms that an exact fit is tried with."""
 
 PACE = 0.9
 """An exact fit is given up if a sweep leaves more than this share of the squared residual."""
@@ -190,10 +188,11 @@ class WorkingSet:
         scale = self._scale(size)
         if allowed is not None:
             scale = np.where(allowed | (self.weights > 0), scale, 0.0)
-        r, g = np.empty(len(target)), np.empty(size)
+        r, p, g = np.empty(len(target)), np.empty(len(target)), np.empty(size)
         self.count, code, steps, self.orthogonal = fit(
             atoms, target, atoms @ target, scale, self._gram, self.weights,
-            self._factor, self._order, self._y, self.count, r, g, self.orthogonal, size, max_steps,
+            self._factor, self._order, self._y, self.count, r, p, g, self.orthogonal, size,
+            max_steps,
         )  # fmt: skip
         self.residual = r
         if self._rows is not None:
@@ -210,6 +209,10 @@ class WorkingSet:
         x = np.zeros(self.matrix.shape[1])
         x[self.chosen] = self.weights
         return x
+
+    def neighbours(self, new: Array) -> bool:
+        """Return whether most of some atoms of a dense dictionary are all but copies of others."""
+        return are_neighbours(self.matrix[:, new], self.known.inverse_norms[new])
 
     def _scale(self, size: int) -> Vector:
         return inverted(np.sqrt(self._gram.diagonal()[:size]))
@@ -318,15 +321,19 @@ class WorkingSet:
 
 
 def fit_large(
-    matrix: Any, b: Vector, start: Vector | None, max_steps: int, tol: float
+    matrix: Any, b: Vector, start: Vector | None, inexact: float, max_steps: int, tol: float
 ) -> NNLSResult | None:
-    """Fit one target with a working set of atoms; None if the data need scaling."""
+    """Fit one target with a working set of atoms; None if the data need scaling.
+
+    The entries of the data are right up to a share of `inexact`.
+    """
     known = surveyed(matrix, b)
     if known is None:
         return None
-    n, work, square = matrix.shape[1], WorkingSet(matrix, b, known), float(b @ b)
+    n, work, square = matrix.shape[1], WorkingSet(matrix, b, known, inexact), float(b @ b)
     steps, code, scores = 0, OPTIMAL, known.products
     hopeful = isinstance(matrix, np.ndarray)  # of an exact fit
+    dense = hopeful and matrix.size <= MOST_ENTRIES
     if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
         # So many signed atoms are likely to span the whole space (Wendel's theorem).
         hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps)
@@ -338,11 +345,11 @@ def fit_large(
         code, steps = work.fit(max_steps)
         scores = rmatvec(matrix, work.residual)
     while True:
-        gap, proven = work.certificate(scores)
-        value = 0.5 * float(work.residual @ work.residual)
-        if proven and tol > 0 and gap <= tol * (0.5 * square - value):
-            code = CONVERGED
-            break
+        if tol > 0:
+            gap, proven = work.certificate(scores)
+            if proven and gap <= tol * 0.5 * (square - float(work.residual @ work.residual)):
+                code = CONVERGED
+                break
         new = work.steepest(scores, max(BLOCK, work.count))
         if not len(new) or code == MAX_STEPS:
             break
@@ -350,6 +357,9 @@ def fit_large(
             hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps - steps)
             if fit is not None:
                 return fit
+        crowded = len(b) >= n and 2 * (len(work.chosen) + len(new)) > n
+        if dense and (crowded or (steps == 0 and work.neighbours(new))):
+            return fit_whole(matrix, b, work.solution(), inexact, n, max_steps, steps)
         work.add(new)
         code, more = work.fit(max_steps - steps)
         steps += more
@@ -392,6 +402,6 @@ def exact_fit(
         x[chosen] = weights
     residual = b - weights @ atoms
     rnorm, size = float(np.linalg.norm(residual)), float(np.linalg.norm(b) + known.norms @ x)
-    gap = 0.51 * (rnorm + product_rounding(np.count_nonzero(x)) * size) ** 2
+    gap = 0.51 * (rnorm + product_rounding(int(np.count_nonzero(x))) * size) ** 2
     status = Status.CONVERGED if tol > 0 else Status.STATIONARY
     return NNLSResult(x, rnorm, -rmatvec(matrix, residual), gap, True, status, count)

@@ -96,9 +96,10 @@ def settled(
     """Return a gap that is proved, or else an estimate of one; and whether it is proved.
 
     As f* >= 0, f(x) is a bound, of a fit that is all but exact a good one; `gap` is another, or
-    inf. Where they say no more than f(x), and that is not little, the estimate |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j|| is returned if that is less: what would
-    be gained along the steepest atom on the way to a fit no longer than b. `length` is an upper
-    bound of ||r||, `size` is ||b||.
+    inf. Where they say no more than f(x), and that is not little, the estimate
+    |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j|| is returned if that is less: what would be gained
+    along the steepest atom on the way to a fit no longer than b. `length` is an upper bound of
+    ||r||, `size` is ||b||.
     """
     value = 0.51 * length**2
     if gap < value or value <= EXACT * size**2:

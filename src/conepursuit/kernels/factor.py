@@ -92,17 +92,18 @@ def remove(C: Array, order: Array, k: int, place: int, cosines: Vector, sines: V
 
 @njit(cache=True, nogil=True)
 def rotate(y: Vector, k: int, place: int, cosines: Vector, sines: Vector) -> None:
-    """Apply the rotations of `remove` to y = C^-1 c, of which the last entry is then void."""
+    """Apply the rotations of `remove` to y = C^-1 c, of which the last entry then leaves."""
     carried = y[place]
     for i in range(place, k - 1):
         following = y[i + 1]
         y[i] = cosines[i] * carried + sines[i] * following
         carried = cosines[i] * following - sines[i] * carried
+    y[k - 1] = carried
 
 
 @njit(cache=True, nogil=True)
 def rotate_rows(Q: Array, k: int, place: int, cosines: Vector, sines: Vector) -> None:
-    """Apply the rotations of `remove` to the rows of Q, of which the last is then void."""
+    """Apply the rotations of `remove` to the rows of Q, of which the last then leaves."""
     for i in range(place, k - 1):
         upper, lower = Q[i], Q[i + 1]
         for j in range(Q.shape[1]):

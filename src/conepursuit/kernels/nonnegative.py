@@ -14,6 +14,7 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import (
+    DESCENT,
     EPS,
     ILL_CONDITIONED,
     LARGEST,
@@ -39,8 +40,11 @@ SHARE, GROWTH = 0.5, 0.25
 DEPENDENT = 100 * EPS
 """Sine of the angle to the passive atoms below which an atom is a combination of them."""
 
+EXHAUSTED = 2.0
+"""How many times the rounding of b is all that a fit can leave of it."""
+
 IDLE, REFUSED = 1, 2
-"""Why an atom is blocked; see `Passive`."""
+"""Why an atom is blocked, as bits; see `Passive`."""
 
 COHERENT = 0.8
 """Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
@@ -50,14 +54,16 @@ class Passive(NamedTuple):
     """The passive atoms in the order of the factor, and what is kept about them.
 
     C is their factor, y solves C y = A_P'b, the rows of Q are their orthonormal basis (none on the
-    Gram matrix), `inside` marks them, `blocked` those that may not enter before x has changed:
-    IDLE ones, which would get no weight, and REFUSED ones, which depend on the passive atoms.
+    Gram matrix) and p is what it leaves of b, `inside` marks them, `blocked` those that may not
+    enter: IDLE ones, which would get no weight, before x has changed, and REFUSED ones, which
+    depend on the passive atoms, before one of these has left.
     """
 
     C: Array
     order: Array
     y: Vector
     Q: Array
+    p: Vector
     inside: Array
     blocked: Array
     cosines: Vector
@@ -74,6 +80,10 @@ def drop(P: Passive, k: int, place: int, x: Vector) -> int:
     rotate(P.y, k, place, P.cosines, P.sines)
     if len(P.Q):
         rotate_rows(P.Q, k, place, P.cosines, P.sines)
+        for i in range(len(P.p)):
+            P.p[i] += P.y[k - 1] * P.Q[k - 1, i]
+    for j in range(len(P.blocked)):
+        P.blocked[j] &= IDLE
     return k - 1
 
 
@@ -83,15 +93,16 @@ def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
     q, row, m = P.Q[k], P.C[k], len(column)
     q[:] = column
     row[:k] = 0.0
+    length, floor = 0.0, DEPENDENT * np.sqrt(dot(column, column, m))
     for _ in range(2):
         for i in range(k):
             overlap = dot(P.Q[i], q, m)
             row[i] += overlap
             for j in range(m):
                 q[j] -= overlap * P.Q[i, j]
-    length, full = np.sqrt(dot(q, q, m)), np.sqrt(dot(column, column, m))
-    if not length > DEPENDENT * full:
-        return False
+        length = np.sqrt(dot(q, q, m))
+        if not length > floor:
+            return False
     for j in range(m):
         q[j] /= length
     row[k] = 1.0 / length
@@ -118,7 +129,9 @@ def admit(P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: 
         P.blocked[atom] = REFUSED
         return False
     if len(P.Q):
-        P.y[k] = dot(P.Q[k], b, m)
+        P.y[k] = dot(P.Q[k], P.p, m)
+        for i in range(m):
+            P.p[i] -= P.y[k] * P.Q[k, i]
     else:
         P.y[k] = (c[atom] - dot(P.C[k], P.y, k)) * P.C[k, k]
     P.inside[atom] = True
@@ -166,10 +179,27 @@ def admit_block(
             other = P.order[i]
             product = G[other, best] if len(G) else dot(atoms[other], atoms[best], len(b))
             coherent |= product * inverse_norms[other] * inverse_norms[best] > COHERENT
-        if not coherent and admit(P, k, best, atoms, b, c, G):
+        if coherent:
+            continue
+        if admit(P, k, best, atoms, b, c, G):
             k += 1
             cut = max(cut, SHARE * steepest)
+        elif len(P.Q) == 0:  # the Gram matrix has reached its end, and others would not do better
+            break
     return k
+
+
+@njit(cache=True, nogil=True)
+def project(P: Passive, k: int) -> float:
+    """Make p orthogonal to the basis to the last digits of p, not of b; return its norm."""
+    m = len(P.p)
+    for i in range(k):
+        overlap = dot(P.Q[i], P.p, m)
+        P.y[i] += overlap
+        for j in range(m):
+            P.p[j] -= overlap * P.Q[i, j]
+    norm: float = np.sqrt(dot(P.p, P.p, m))
+    return norm
 
 
 @njit(cache=True, nogil=True)
@@ -207,7 +237,8 @@ def descend(
             weight = x[P.order[i]]
             if z[i] <= 0.0 and weight <= step * (weight - z[i]):
                 step, last = weight / (weight - z[i]), i
-        P.blocked[:] = 0
+        for j in range(len(P.blocked)):
+            P.blocked[j] &= REFUSED
         if last < 0:
             for i in range(k):
                 x[P.order[i]] = z[i]
@@ -220,6 +251,43 @@ def descend(
             if x[P.order[i]] <= 0.0:
                 k = drop(P, k, i, x)
     return k, steps
+
+
+@njit(cache=True, nogil=True)
+def survey(
+    atoms: Array,
+    b: Vector,
+    c: Vector,
+    inverse_norms: Vector,
+    G: Array,
+    x: Vector,
+    P: Passive,
+    k: int,
+    r: Vector,
+    g: Vector,
+) -> float:
+    """Write g = A'(b - A x) at the minimiser x of the passive atoms; return what is rounding of it.
+
+    The vector p that a basis leaves of b is orthogonal to the passive atoms to its own last digits.
+    Slopes along it count that would be rounding against b, so that nearly dependent atoms can make
+    an exact fit, until p is no more than the rounding of b itself.
+    """
+    if len(P.Q):
+        left = project(P, k)
+        np.dot(atoms, P.p, g)
+        exhausted = left <= EXHAUSTED * EPS * np.sqrt(dot(b, b, len(b)))
+        return np.inf if exhausted else DESCENT * EPS * left
+    if len(G) == 0:
+        residual(atoms, b, x, P.order, k, r)
+        np.dot(atoms, r, g)
+    else:
+        for j in range(len(g)):
+            g[j] = c[j]
+        for i in range(k):
+            weight, row = x[P.order[i]], G[P.order[i]]
+            for j in range(len(g)):
+                g[j] -= weight * row[j]
+    return rounding(b, x, inverse_norms, P.order, k)
 
 
 @njit(cache=True, nogil=True)
@@ -243,30 +311,22 @@ def pursue(
     int, int, int
         How many atoms are passive, why it ended, and how many solves it took.
     """
-    m, n, orthogonal = len(b), len(x), len(P.Q) > 0
-    r, z, slopes, room = np.empty(m), np.empty(n + 1), np.empty(n), 1
+    n = len(x)
+    r, z, slopes, room = np.empty(len(b)), np.empty(n + 1), np.empty(n), 1
     k, steps = descend(P, k, -1, x, z, max_steps)
     while True:
-        if orthogonal or len(G) == 0:
-            residual(atoms, b, x, P.order, k, r)
-            np.dot(atoms, r, g)
-        else:
-            for j in range(n):
-                g[j] = c[j]
-            for i in range(k):
-                weight, row = x[P.order[i]], G[P.order[i]]
-                for j in range(n):
-                    g[j] -= weight * row[j]
+        tolerance = survey(atoms, b, c, inverse_norms, G, x, P, k, r, g)
         for j in range(n):
             slopes[j] = g[j] * inverse_norms[j]
-        tolerance = rounding(b, x, inverse_norms, P.order, k)
         free, refused = False, False
         for j in range(n):
             if slopes[j] > tolerance and not P.inside[j]:
                 free |= P.blocked[j] == 0
                 refused |= P.blocked[j] == REFUSED
+        if refused and (not free or len(P.Q) == 0):
+            return k, STALLED, steps
         if not free:
-            return k, STALLED if refused else OPTIMAL, steps
+            return k, OPTIMAL, steps
         if k >= limit:
             return k, MAX_ATOMS, steps
         if steps >= max_steps:
@@ -278,7 +338,7 @@ def pursue(
             continue
         k, more = descend(P, k, before, x, z, max_steps - steps)
         steps += more
-        if orthogonal or limit < n:
+        if limit < n:
             continue
         room = min(2 * room, max(2, int(GROWTH * k))) if k == before + entered else (room + 1) // 2
 

@@ -9,7 +9,6 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.certificate import certify, doubled_rounding, product_rounding
 from conepursuit.kernels.constants import (
     DESCENT,
-    EPS,
     IRREGULAR,
     LEVEL,
     MAX_ATOMS,
@@ -30,6 +29,9 @@ from conepursuit.kernels.nonnegative import (
 from conepursuit.kernels.passes import moments
 from conepursuit.kernels.refinement import accurate_residual, refine
 from conepursuit.rounding import UNIT
+
+NEARLY_EXACT = 1e-6
+"""Share of b below which a residual shows that atoms are missed whose slopes drown in rounding."""
 
 
 @njit(cache=True, nogil=True)
@@ -54,32 +56,6 @@ def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) ->
         if x[P.order[i]] <= 0.0:
             x[P.order[i]], positive = 0.0, False
     return positive
-
-
-@njit(cache=True, nogil=True)
-def sharpen(
-    atoms: Array,
-    b: Vector,
-    c: Vector,
-    inverse_norms: Vector,
-    G: Array,
-    P: Passive,
-    k: int,
-    r: Vector,
-    g: Vector,
-) -> int:
-    """Admit the atom that descends most by the refined residual; return how many are passive.
-
-    Against it, slopes count that are rounding against b: so a nearly exact fit by nearly
-    dependent atoms becomes one.
-    """
-    np.dot(atoms, r, g)
-    noise = DESCENT * EPS * (16.0 + np.sqrt(len(b))) * np.sqrt(dot(r, r, len(r)))
-    best, steepest = -1, noise
-    for j in range(len(g)):
-        if g[j] * inverse_norms[j] > steepest and not P.inside[j]:
-            best, steepest = j, g[j] * inverse_norms[j]
-    return k + 1 if best >= 0 and admit(P, k, best, atoms, b, c, G) else k
 
 
 @njit(cache=True, nogil=True)
@@ -127,19 +103,12 @@ def pursue_and_polish(
 ) -> tuple[int, int, int]:
     """Pursue until polishing leaves all weights positive and the data agree; as `pursue`."""
     k = enter_start(atoms, b, c, G, x, P, k)
-    code, steps, least, repairs = STALLED, 0, np.inf, 0
-    while repairs < 5:
+    code, steps = STALLED, 0
+    for _ in range(5):
         k, code, more = pursue(atoms, b, c, inverse_norms, G, x, P, k, g, limit, max_steps - steps)
         steps += more
         if polish(atoms, b, x, P, k, r):
-            before, square = k, dot(r, r, len(r))
-            if len(P.Q) and square < least and k < limit and steps < max_steps:
-                k = sharpen(atoms, b, c, inverse_norms, G, P, k, r, g)
-            if k == before:
-                break
-            least = square
-            continue
-        repairs += 1
+            break
         for i in range(k - 1, -1, -1):
             if x[P.order[i]] == 0.0:
                 k = drop(P, k, i, x)
@@ -150,6 +119,10 @@ def pursue_and_polish(
         code = OPTIMAL
     if code != MAX_STEPS and not holds(g, inverse_norms, P, noise, code == MAX_ATOMS):
         code = STALLED
+    if code == OPTIMAL and len(P.Q) == 0 and k < min(atoms.shape):
+        left, whole = np.sqrt(dot(r, r, len(r))), np.sqrt(dot(b, b, len(b)))
+        if noise < left < NEARLY_EXACT * whole:
+            code = STALLED
     return k, code, steps
 
 
@@ -166,6 +139,7 @@ def fit(
     y: Vector,
     k: int,
     r: Vector,
+    p: Vector,
     g: Vector,
     orthogonal: bool,
     limit: int,
@@ -185,8 +159,9 @@ def fit(
         The start, and on return the solution.
     C, order, y, k : arrays and int
         The factor of the first k atoms in `order`, with y solving C y = A_P'b.
-    r, g : arrays of shape (m,) and (n,)
-        On return b - A x and A'r, computed from the data.
+    r, p, g : arrays of shape (m,), (m,) and (n,)
+        On return b - A x, computed from the data, what an orthonormal basis leaves of b (if QR was
+        needed), and A'r.
     orthogonal : bool
         Whether to begin with QR.
     limit, max_steps : int
@@ -203,7 +178,7 @@ def fit(
     if not orthogonal:
         for i in range(k):
             inside[order[i]] = True
-        P = Passive(C, order, y, np.empty((0, m)), inside, blocked, cosines, sines)
+        P = Passive(C, order, y, np.empty((0, m)), p, inside, blocked, cosines, sines)
         k, code, steps = pursue_and_polish(
             atoms, b, c, inverse_norms, G, x, P, k, r, g, limit, max_steps
         )
@@ -211,7 +186,8 @@ def fit(
             return k, code, steps, False
         inside[:], blocked[:] = False, 0
     basis = np.empty((min(n, m) + 1, m))
-    P = Passive(C, order, y, basis, inside, blocked, cosines, sines)
+    p[:] = b
+    P = Passive(C, order, y, basis, p, inside, blocked, cosines, sines)
     k, code, more = pursue_and_polish(
         atoms, b, c, inverse_norms, G, x, P, 0, r, g, limit, max_steps - steps
     )
@@ -248,7 +224,7 @@ def fit_target(
         return g, 0.0, 0.0, False, IRREGULAR, 0
     C, order, y = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
     k, code, steps, orthogonal = fit(
-        atoms, b, c, inverse_norms, G, x, C, order, y, 0, r, g, False, limit, max_steps
+        atoms, b, c, inverse_norms, G, x, C, order, y, 0, r, np.empty(m), g, False, limit, max_steps
     )
     distance = residual_error(atoms, b, x, order, k, norms, orthogonal, inexact, r, g)
     gap, proven = certify(atoms, b, x, order, k, C, r, distance, norms, sums, inexact, g)
