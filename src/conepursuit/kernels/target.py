@@ -247,12 +247,16 @@ def residual_error(
 ) -> float:
     """Return a bound on the distance of r, as `residual` computed it, from b - A x.
 
-    If `accurately`, r is computed again in twice the precision, and g = A'r with it.
+    If `accurately`, or if it is next to nothing, r is computed again in twice the precision, and
+    g = A'r with it.
     """
     size = np.sqrt(dot(b, b, len(b)))
     for i in range(k):
         size += x[order[i]] * norms[order[i]]
-    if not accurately:
+    if k == 0:
+        return 0.0
+    exact = dot(r, r, len(r)) <= NEARLY_EXACT**2 * dot(b, b, len(b))
+    if not (accurately or exact):
         return float(product_rounding(k) * size)
     accurate_residual(atoms, b, np.zeros(len(b)), x, order, k, r)
     np.dot(atoms, r, g)
