@@ -40,13 +40,12 @@ def random_nonnegative(n, rng):
 
 
 def signed(n, rng):
-    """Return normal atoms that share a direction, which a part of the target is opposed to.
+    """Return normal atoms that all lean to one side, and a target half of which is noise.
 
-    Without it, more atoms than twice the rows would fit every target exactly.
+    Without the lean, twice as many atoms as rows would fit every target exactly.
     """
     A = rng.standard_normal((ROWS, n)) + 0.3
-    b = noisy(A @ sparse_weights(n, 20, rng), 1.0, rng)
-    return A, b - 2 * np.linalg.norm(b) / ROWS**0.5
+    return A, noisy(A @ sparse_weights(n, 20, rng), 1.0, rng)
 
 
 FAMILIES = {
