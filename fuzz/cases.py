@@ -279,7 +279,9 @@ def with_bound(rng, A, B):
     points = [problem.solution(i, problem.minimiser(i, ())) for i in range(B.shape[1])]
     with np.errstate(over="ignore"):
         most = float(np.sum(points, axis=1).max())
-    return A, B, {"radius": min(most * float(rng.uniform(1.001, 3)), 1.7e308) or 1.0}
+    if not most < 1e300:  # no float bounds it
+        return A, B, {"radius": np.inf}
+    return A, B, {"radius": most * float(rng.uniform(1.001, 3)) or 1.0}
 
 
 def with_point_and_penalty(rng, A, B):

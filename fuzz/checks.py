@@ -21,7 +21,7 @@ from hulls import hull_excess
 from losses import LossProblem
 
 HOME = Path(conepursuit.__file__).parent
-LARGEST, SMALLEST = Fraction(np.finfo(np.float64).max), np.finfo(np.float64).tiny
+LARGEST, SMALLEST = Fraction(1e290), np.finfo(np.float64).tiny
 
 GROSS = 1e-10
 """A proof that is false by more than this share of f(0) is more than rounding."""
@@ -190,16 +190,22 @@ def invalid(case, i, answer):
     numbers = np.array([*answer.x, answer.gap, *answer.others])
     if np.isfinite(numbers).all() and (answer.x >= 0).all():
         return None
-    if not np.isnan(numbers).any() and (answer.x >= 0).all() and _beyond_floats(case, i):
+    if (
+        not np.isnan(numbers).any()
+        and (answer.x >= 0).all()
+        and _beyond_floats(case, i, answer.x.max(initial=0.0))
+    ):
         return None
     return Failure("invalid", i, f"x={answer.x}, gap={answer.gap}, others={answer.others}")
 
 
-def _beyond_floats(case, i):
-    """Return whether f(0), a slope at 0 or x* of least squares overflows, or x* underflows."""
+def _beyond_floats(case, i, answer_size):
+    """Return whether f(0), a slope at 0 or a penalty is close to overflow, or x* beyond floats."""
     weights = _weights(case, i)
     b, A = case.B[:, i], case.A
     if square_sum(b, weights) > LARGEST:
+        return True
+    if Fraction(float(case.data.get("penalty", 0.0))) * Fraction(float(answer_size)) > LARGEST:
         return True
     most = Fraction(float(np.abs(A).max())) * Fraction(float(np.abs(b).max())) * len(b)
     if most * (1 if weights is None else Fraction(float(weights.max()))) > LARGEST:

@@ -7,7 +7,7 @@ arithmetic on small problems.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -49,14 +49,20 @@ def inner(a: Array, b: Array) -> float:
 
 def norm(a: Array) -> float:
     """Return the Euclidean (Frobenius) norm of an array."""
-    return sqrt(max(inner(a, a), 0.0))
+    square = inner(a, a)
+    if not 1e-280 < square < 1e280 and type(a) is np.ndarray:  # what is not lost in a square
+        largest = float(np.abs(a).max(initial=0.0))
+        if 0.0 < largest < inf:
+            scaled = a / largest
+            return largest * sqrt(inner(scaled, scaled))
+    return sqrt(max(square, 0.0))
 
 
 def overlap(a: Array | float, b: Array | float) -> float:
     """Return sum_i |a_i b_i|, or a bound on it; a number stands for an array of that norm."""
     if type(a) is np.ndarray and type(b) is np.ndarray:
         return float(np.abs(a).reshape(-1) @ np.abs(b).reshape(-1))
-    return _norm_of(a) * _norm_of(b)
+    return length(a) * length(b)
 
 
 def magnitude(a: Array, b: Array | None = None) -> Array | float:
@@ -67,7 +73,8 @@ def magnitude(a: Array, b: Array | None = None) -> Array | float:
     return norm(a) + (0.0 if b is None else norm(b))
 
 
-def _norm_of(a: Array | float) -> float:
+def length(a: Array | float) -> float:
+    """Return the norm of an array, or the number that stands for one."""
     return a if isinstance(a, float) else norm(a)
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import lstsq
 from conepursuit.arrays import EPS, Array, Vector, magnitude, norm, overlap
 from conepursuit.domains import Domain
 from conepursuit.iterate import Local
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import LARGEST_SCALE, Objective
 from conepursuit.rounding import product_rounding
 
 
@@ -54,6 +54,9 @@ class Certificate:
 SLACK, ATTEMPTS = 1e-4, 3
 """The share of their slopes by which atoms are made to ascend, and how often it is made larger."""
 
+UNDERFLOW = 1e-290
+"""Added to every gap: what products of tiny numbers may have lost to underflow."""
+
 Certifier: TypeAlias = Callable[..., Certificate]
 """Takes what is known at an iterate, f(x) without the penalty, and how far x may be off."""
 
@@ -92,6 +95,9 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         x, gradient, height = local.iterate.x, local.gradient, local.height
         known, noise = local.floor is not None, atoms.noise(gradient)
         rough = noise * (atoms.radius or float(local.answer.norms()[0]))
+        violation = max(0.0, -local.score)
+        if not isfinite(rough + height + local.score):  # numbers overflow: nothing is known
+            return Certificate(violation, height, inf, "estimate", local.accuracy)
         least = min(local.score - penalty, 0.0) if local.floor is None else local.floor
         least -= rough
         worst = max(0.0, -least - penalty)
@@ -130,7 +136,6 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
                 guess += (norm(x) or inf) * steepness / (atoms.accuracy or 1.0)
             true = above <= guess or (isfinite(gap) and known)
             gap, method = (above, "dual") if true else (guess, "estimate")
-        violation = max(0.0, -local.score)
         rounding = extra + min(shift, noise if worst else 0.0) * length * norm(x)
         if domain.radius < inf:
             rounding += rough * domain.radius
@@ -160,7 +165,8 @@ def allowance(
     total, count : float, int
         The sum of the weights, and how many they are.
     size : array or float
-        A bound on the entries of the gradient and of the dual point; a number bounds their norms.
+        A bound on the entries of the gradient and of the dual point, before that is scaled; a
+        number bounds their norms.
     drift : array or float
         How far each entry of x may be from that of the sum of its atoms.
 
@@ -169,9 +175,10 @@ def allowance(
     A gap is <u, x> plus what f(x) + f*(u) exceeds <u, x> by. The first term is wrong by the
     rounding of an inner product and by u times the drift; the second one is the objective's.
     """
+    size = (1 + LARGEST_SCALE) * size
     rounding = product_rounding(prod(objective.shape)) * overlap(size, x) + overlap(size, drift)
     rounding += 4 * EPS * (1 + count) * penalty * total
-    return rounding + objective.gap_rounding(x, value, size, drift)
+    return rounding + objective.gap_rounding(x, value, size, drift) + UNDERFLOW
 
 
 def least_tilt(scores: Vector, products: Vector) -> float:
@@ -207,6 +214,8 @@ def local_bound(
     steepest = float((np.abs(local.scores[long]) / norms[long]).max(initial=0.0))
     slack = SLACK * steepest + 4 * domain.atoms.noise(local.gradient)
     for _ in range(ATTEMPTS):
+        if not np.isfinite(slack * norms - local.scores).all():
+            return None
         tilt = hessian(atoms.combine(lstsq(metric, slack * norms - local.scores)[0]))
         u = local.gradient + tilt
         if domain.atoms.ascends(u, domain.atoms.lmo(u), domain.penalty):

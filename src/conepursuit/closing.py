@@ -185,12 +185,15 @@ def _solve(
 def solved(system: Array, right: Vector, error: float) -> Vector:
     """Return the solution of a positive semidefinite system, the least one if there are many.
 
-    What has no curvature, compared with the rest, stays where it is.
+    What has no curvature, compared with the rest, stays where it is, and so does everything where
+    numbers overflow.
     """
     diagonal = np.maximum(np.diag(system), 0.0)
     curved = diagonal > EPS * diagonal.max()
     root = np.sqrt(np.where(curved, diagonal, 1.0))
     system, scaled = system / np.outer(root, root), np.where(curved, right / root, 0.0)
+    if not (np.isfinite(system).all() and np.isfinite(scaled).all()):
+        return np.zeros_like(right)
     try:
         z: Vector = cho_solve(cho_factor(system), scaled)
         if np.abs(root * (system @ z - scaled)).max() > 0.5 * error:

@@ -110,6 +110,12 @@ class FitResult:
     status: Any
     n_iter: Any
 
+    def __post_init__(self) -> None:
+        known = np.isfinite(self.gap)
+        if not known.all():  # numbers overflowed on the way to it
+            object.__setattr__(self, "gap", np.where(known, self.gap, np.inf)[()])
+            object.__setattr__(self, "proven", self.proven & known)
+
     @property
     def support(self) -> Array:
         """Where the weights are positive: indices, or for many targets an array of bool."""

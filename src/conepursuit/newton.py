@@ -57,6 +57,9 @@ RETRY, TRIALS = 0.1, 5
 RIDGE = 1e-11
 """The diagonal of a Hessian is raised by this share, which is more than its rounding."""
 
+LITTLE = 1e-10
+"""Share of f and its decrease up to which a gap may be called rounding."""
+
 ROUNDING = 1e-13
 """A gap of this share of f where no step makes progress is rounding."""
 
@@ -247,7 +250,8 @@ def fit_newton(
     status, iteration = Status.MAX_ITER, 0
     for iteration in range(max_iter + 1):
         decrease = reference - point.total(penalty)
-        rounding = problem.rounding(point)
+        little = LITTLE * (abs(point.value) + abs(decrease))
+        rounding = max(objective.rounding(point.x), min(problem.rounding(point), little))
         level = max(tol * decrease, rounding)
         near = max(min(NEAR * level, CLOSE * decrease), rounding)
         due = promise <= max(once, rounding) or iteration >= tried + PATIENCE

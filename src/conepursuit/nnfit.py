@@ -6,6 +6,7 @@ Here it is made fast, as `nnls` is for least squares; tests hold it to the gener
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,10 @@ def nnfit(
     price = float(times_powers(cone.penalty, -int(powers[0]))) if cone.penalty else 0.0
     first = None if first is None else times_powers(first.T, powers).T
     fit = _fit(objective, Cone(scaled, penalty=price), first, tol, steps, workers)
-    return unscaled(fit, objective, scaled, price, powers)
+    fit = unscaled(fit, objective, scaled, price, powers)
+    # One power for all columns may take digits from the others: then it was another problem.
+    lost = scaled_columns(scaled.matrix, -powers) != atoms.matrix
+    return replace(fit, proven=fit.proven & False) if lost.sum() else fit
 
 
 def check_size(objective: Objective) -> None:
@@ -142,10 +146,11 @@ def unscaled(
     """Return the fit with atoms that were divided by powers of two as one of the atoms themselves.
 
     If the weights are too large for a float, or too small, the value and the gap are those of
-    what is returned, and the status is STALLED.
+    what is returned, the gap is an estimate, and the status is STALLED.
     """
     x, exact = scaled_back(fit.x.T, -powers)
     dual, value, gap, status = times_powers(fit.dual.T, powers), fit.value, fit.gap, fit.status
+    proven = fit.proven
     if not exact:
         kept = times_powers(x, powers).T
         fitted = matvec(atoms.matrix, kept)
@@ -157,7 +162,8 @@ def unscaled(
             value, lost = value + penalty * kept.sum(axis=0), kept != fit.x
         gap = np.maximum(gap + (value - fit.value), 0.0)
         status = np.where(lost.any(axis=0), np.array(Status.STALLED, dtype=object), status)[()]
-    return FitResult(x.T, value, dual.T, gap, fit.proven, status, fit.n_iter)
+        proven = proven & ~lost.any(axis=0)
+    return FitResult(x.T, value, dual.T, gap, proven, status, fit.n_iter)
 
 
 def _fit(

@@ -139,6 +139,18 @@ class Dictionary(AtomSet):
             return super().shift(gradient, answer, penalty)
         return self.steepness(gradient, answer, penalty, signed=False) + self.noise(gradient)
 
+    def noise(self, gradient: Array) -> float:
+        # The products of short atoms lose digits to underflow as well; those of long ones overflow.
+        noise = super().noise(gradient) + self._underflow
+        return noise if norm(gradient) * (self.radius or 1.0) < 1e300 else inf
+
+    @cached_property
+    def _underflow(self) -> float:
+        if self.norms is None:
+            return 0.0
+        shortest = float(self.norms[self.norms > 0].min(initial=inf))
+        return self.shape[0] * float(np.finfo(np.float64).smallest_subnormal) / shortest
+
     def ascends(self, gradient: Array, answer: Atoms, penalty: float) -> bool:
         lookup = getattr(answer, "lookup", None)
         if self.norms is None or not isinstance(lookup, Pass):

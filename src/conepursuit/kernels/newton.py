@@ -25,6 +25,9 @@ from conepursuit.kernels.losses import loss
 SHARED = 1024
 """Up to this many atoms a Hessian that all targets share is made once."""
 
+HIGHEST = 1e300
+"""A price that is never paid; infinity times a weight of zero would be no number."""
+
 MOST = 1000
 """The largest power of two that an atom is multiplied with."""
 
@@ -150,7 +153,7 @@ def measure(P: Problem, S: Fit, shares: Vector) -> None:
             shares[j] = math.ldexp(1.0, min(-math.frexp(P.norms[j])[1], MOST))
         for i in range(width):
             P.rows[n, i] += shares[j] * P.rows[j, i]
-        P.prices[n] += shares[j] * P.penalty
+        P.prices[n] = min(P.prices[n] + shares[j] * P.penalty, HIGHEST)
     P.norms[n] = length(P.rows[n], S.w)
 
 

@@ -13,6 +13,12 @@ from conepursuit.arrays import EPS, Array, as_float_array, inner, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import as_shape
 
+LARGEST_SCALE = 4.0
+"""Dual points are multiples of the gradient, or of the gradient and a tilt, by up to this factor.
+
+More would multiply the rounding of what is nearly zero.
+"""
+
 
 class Objective(ABC):
     """A smooth convex function on arrays of one shape.
@@ -126,6 +132,8 @@ class Objective(ABC):
         self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
     ) -> float | None:
         """Return the least f(x) + f*(s q) over 0 <= s <= largest, q = gradient + tilt.
+
+        No s above `LARGEST_SCALE` is tried.
 
         Any s gives a bound; the default tries s = 1, the best one at a minimiser, and s = 0.
         """

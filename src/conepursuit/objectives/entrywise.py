@@ -11,7 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector, as_real_array, inner, overlap
 from conepursuit.atoms.base import Atoms
-from conepursuit.objectives.base import Objective, as_target
+from conepursuit.objectives.base import LARGEST_SCALE, Objective, as_target
 
 
 class EntrywiseLoss(Objective):
@@ -157,7 +157,7 @@ class EntrywiseLoss(Objective):
         v = self.per_weight(q)
         if v is None:
             return None
-        qx, most = inner(q, x), min(largest, self.largest_multiple(v))
+        qx, most = inner(q, x), min(largest, self.largest_multiple(v), LARGEST_SCALE)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shares = np.where(v == 0, 0.0, v * v / self.curvatures(x))
         square = self._sum(shares)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from conepursuit.arrays import EPS, Array, inner, norm, overlap, zeros
+from conepursuit.arrays import EPS, Array, inner, length, norm, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.linear import as_matrix, matvec, symmetric_spectrum
-from conepursuit.objectives.base import Objective, as_target
+from conepursuit.objectives.base import LARGEST_SCALE, Objective, as_target
 from conepursuit.objectives.entrywise import EntrywiseLoss
 from conepursuit.rounding import product_rounding
 
@@ -63,9 +63,8 @@ class LeastSquares(EntrywiseLoss):
         # rounding and by the drift; no term cancels.
         if self.weights is not None:
             return super().gap_rounding(x, value, size, drift)
-        length = overlap(size, size) ** 0.5
-        away = 2 * EPS * length + overlap(drift, drift) ** 0.5
-        return 2 * length * away + away * away + 16 * EPS * abs(value)
+        away = 2 * EPS * length(size) + length(drift)
+        return 2 * length(size) * away + away * away + 16 * EPS * abs(value)
 
     def hessian(self, x: Array) -> Callable[[Array], Array]:
         return lambda d: d if self.weights is None else self.weights * d
@@ -146,8 +145,8 @@ class Quadratic(Objective):
         if self._factor is None or self.smoothness is None:
             return 0.0  # there is no conjugate, and nothing of it in a gap
         computed = product_rounding(len(self.c)) * (self.smoothness * norm(x) + norm(self.c))
-        away = computed + self.smoothness * overlap(drift, drift) ** 0.5
-        return (2 * overlap(size, size) ** 0.5 * away + away * away) / self.strong_convexity
+        away = computed + self.smoothness * length(drift)
+        return (2 * length(size) * away + away * away) / self.strong_convexity
 
     def hessian(self, x: Array) -> Callable[[Array], Array]:
         return lambda d: matvec(self.Q, d)
@@ -198,7 +197,7 @@ def least_gap(
     """
     square = gg + 2.0 * gt + tt  # <g + t, P (g + t)>
     e = -(gx + tx + gt + tt) / square if square > 0 else 0.0
-    e = min(max(e, -1.0), largest - 1.0)
+    e = min(max(e, -1.0), min(largest, LARGEST_SCALE) - 1.0)
     s = 1.0 + e
     square = e * e * gg + 2.0 * e * s * gt + s * s * tt
     return s * (gx + tx) + 0.5 * inflation * square
