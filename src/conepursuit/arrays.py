@@ -49,7 +49,8 @@ def inner(a: Array, b: Array) -> float:
 
 def norm(a: Array) -> float:
     """Return the Euclidean (Frobenius) norm of an array."""
-    square = inner(a, a)
+    with np.errstate(over="ignore"):
+        square = inner(a, a)
     if not 1e-280 < square < 1e280 and type(a) is np.ndarray:  # what is not lost in a square
         largest = float(np.abs(a).max(initial=0.0))
         if 0.0 < largest < inf:

@@ -109,7 +109,9 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
             worst = 0.0
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         tilt = shift * t if shift and t is not None else None
-        size, w = magnitude(gradient, tilt), local.iterate
+        w = local.iterate
+        # Slopes of a quadratic are all of one size; those of other losses may differ by much.
+        size = norm(gradient) + shift * length if objective.quadratic else magnitude(gradient, tilt)
         extra = allowance(objective, penalty, x, value, w.size, len(w.weights), size, drift)
         bounds = [(inf, "estimate")]
         if worst == 0.0 or domain.radius < inf:
@@ -175,10 +177,16 @@ def allowance(
     A gap is <u, x> plus what f(x) + f*(u) exceeds <u, x> by. The first term is wrong by the
     rounding of an inner product and by u times the drift; the second one is the objective's.
     """
-    size = (1 + LARGEST_SCALE) * size
+    scale = 1.0 if penalty else LARGEST_SCALE
     rounding = product_rounding(prod(objective.shape)) * overlap(size, x) + overlap(size, drift)
+    rounding *= scale
     rounding += 4 * EPS * (1 + count) * penalty * total
-    return rounding + objective.gap_rounding(x, value, size, drift) + UNDERFLOW
+    return rounding + objective.gap_rounding(x, value, (1 + scale) * size, drift) + UNDERFLOW
+
+
+def own_rounding(objective: Objective, x: Array, value: float) -> float:
+    """Return a gap that rounding of f(x) alone may leave at a minimiser."""
+    return 2 * (objective.gap_rounding(x, value, 0.0, 0.0) + UNDERFLOW)
 
 
 def least_tilt(scores: Vector, products: Vector) -> float:
@@ -223,7 +231,7 @@ def local_bound(
             gap = objective.duality_gap(x, value, local.gradient, tilt, largest)
             if gap is None or not isfinite(gap):
                 return None
-            size, w = magnitude(2 * local.gradient, tilt), local.iterate
+            size, w = magnitude(local.gradient, tilt), local.iterate
             extra = allowance(
                 objective, domain.penalty, x, value, w.size, len(w.weights), size, drift
             )

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 from conepursuit.arrays import EPS, Array, Vector, magnitude, norm
 from conepursuit.certificates import allowance, least_tilt
-from conepursuit.fitting import Point, Problem
+from conepursuit.fitting import SLACK, Point, Problem
 from conepursuit.linear import rmatvec
 from conepursuit.rounding import product_rounding
 
@@ -97,7 +97,7 @@ def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
         away = u - point.gradient + tilt
         gap = objective.duality_gap(point.x, point.value, point.gradient, away, most)
         if gap is not None:
-            extra = _allowance(problem, point, magnitude(2 * point.gradient, away))
+            extra = _allowance(problem, point, magnitude(point.gradient, away))
             gaps.append(max(gap + penalty * point.size, 0.0) + extra)
     return min(gaps, default=inf)
 
@@ -126,7 +126,7 @@ def _levelled(
         scores, known = problem.scores(u), True
     reach, steep = float(weights @ problem.norms), norm(u)
     # Less than the rounding of the slopes would prove nothing.
-    rounding = 4 * problem.atoms.noise(u)
+    rounding = SLACK * problem.atoms.noise(u)
     slack = max(
         min(max(0.5 * level / reach if reach else inf, EPS * steep), 1e-3 * steep), rounding
     )

@@ -20,9 +20,13 @@ from conepursuit.fits import inverted
 from conepursuit.linear import gram, matvec, rmatvec
 from conepursuit.objectives.base import Objective, check_real
 from conepursuit.points import best_multiple
+from conepursuit.rounding import product_rounding
 
 BRIEF = 200_000
 """So many entries of chosen columns are worth a copy in float32."""
+
+SLACK = 3.0
+"""Atoms with weight ascend along a dual point by so many times the rounding of their slopes."""
 
 BLOCK = 32
 """Rows that are copied together."""
@@ -106,11 +110,18 @@ class Problem:
         return rmatvec(self.matrix, gradient) + self.penalty
 
     def rounding(self, point: Point) -> float:
-        """Return a gap below which there is nothing to gain: four times what rounding adds."""
+        """Return a gap below which there is nothing to gain: twice what rounding adds to it.
+
+        That is the allowance for rounding, and the slack by which atoms with weight must ascend so
+        that rounding does not hide a descent.
+        """
         size, count = magnitude(point.gradient), int(np.count_nonzero(point.weights))
-        return 4 * allowance(
-            self.objective, self.penalty, point.x, point.value, point.size, count, size, 0.0
-        )
+        reach = float(self.norms @ point.weights)
+        extra = allowance(
+            self.objective, self.penalty, point.x, point.value, point.size, count, size,
+            product_rounding(count) * reach,
+        )  # fmt: skip
+        return 2 * (extra + (1 + SLACK) * self.atoms.noise(point.gradient) * reach)
 
     def absolute(self, weights: Vector) -> Array:
         """Return |A| w, of which the entries of A w have their rounding."""

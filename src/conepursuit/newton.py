@@ -15,6 +15,7 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.certificates import own_rounding
 from conepursuit.closing import closed
 from conepursuit.fitting import Point, Problem
 from conepursuit.iterate import Direction
@@ -251,7 +252,8 @@ def fit_newton(
     for iteration in range(max_iter + 1):
         decrease = reference - point.total(penalty)
         little = LITTLE * (abs(point.value) + abs(decrease))
-        rounding = max(objective.rounding(point.x), min(problem.rounding(point), little))
+        own = own_rounding(objective, point.x, point.value)
+        rounding = max(2 * own, min(problem.rounding(point), little))
         level = max(tol * decrease, rounding)
         near = max(min(NEAR * level, CLOSE * decrease), rounding)
         due = promise <= max(once, rounding) or iteration >= tried + PATIENCE

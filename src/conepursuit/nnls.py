@@ -212,7 +212,7 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     Examples
     --------
     >>> from conepursuit import certify_nnls
-    >>> certify_nnls([[1.0, 0.0], [1.0, 1.0]], [1.0, 2.0], [1.0, 0.5]).gap
+    >>> round(certify_nnls([[1.0, 0.0], [1.0, 1.0]], [1.0, 2.0], [1.0, 0.5]).gap, 12)
     0.125
     """
     matrix, target = matrix_and_target(A, b)

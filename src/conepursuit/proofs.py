@@ -62,7 +62,7 @@ class Proof:
         # as the rounding of its own sums.
         noise = 1.05 * product_rounding(len(r) + len(self.used) + 16)
         self.errors, self.distance = noise * self.reach * known.norms, 0.0
-        self.length = 1.01 * float(np.linalg.norm(r)) + noise * self.reach
+        self.length = (1.0 + noise) * float(np.linalg.norm(r)) + noise * self.reach
         self._functionals = [(known.sums, sqrt(len(r)))]
         self.gap = inf
         self._try(*self._functionals[0])
@@ -99,7 +99,7 @@ class Proof:
             atoms, target, np.zeros(len(target)), self.x[self.used], np.arange(k), k, out
         )
         self.r[part] = out
-        length = 1.01 * float(np.linalg.norm(self.r))
+        length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
         self.distance = UNIT * length + (doubled_rounding(k) + self.inexact) * self.reach
         self.length = length + FLOOR * self.size
         self.g = rmatvec(self.matrix, self.r)

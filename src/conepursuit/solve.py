@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.algorithms import Algorithm
-from conepursuit.arrays import EPS, is_finite
-from conepursuit.certificates import certifier
+from conepursuit.arrays import is_finite
+from conepursuit.certificates import certifier, own_rounding
 from conepursuit.domains import Domain
 from conepursuit.iterate import Iterate, Local
 from conepursuit.objectives.base import Objective
@@ -53,7 +53,7 @@ def iterates(
     >>> import numpy as np
     >>> from conepursuit import NNMP, Cone, Dictionary, LeastSquares, iterates
     >>> for state in iterates(LeastSquares([3.0, 4.0]), Cone(Dictionary(np.eye(2))), NNMP()):
-    ...     print(state.iteration, state.value, state.certificate.gap)
+    ...     print(state.iteration, state.value, round(state.certificate.gap, 9))
     0 12.5 12.5
     1 4.5 4.5
     2 0.0 0.0
@@ -87,7 +87,7 @@ def _states(
         local = Local(domain, iterate, gradient)
         direction = algorithm.direction(local)
         full = value + domain.penalty * iterate.size if domain.penalty else value
-        rounding = max(EPS * abs(value), objective.rounding(iterate.x))
+        rounding = own_rounding(objective, iterate.x, value)
         state = State(
             iteration, full, reference - full, certify(local, value), direction, iterate, step,
             good, rounding,

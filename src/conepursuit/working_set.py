@@ -402,6 +402,8 @@ def exact_fit(
         x[chosen] = weights
     residual = b - weights @ atoms
     rnorm, size = float(np.linalg.norm(residual)), float(np.linalg.norm(b) + known.norms @ x)
-    gap = 0.51 * (rnorm + product_rounding(int(np.count_nonzero(x))) * size) ** 2
+    gap = (0.5 + product_rounding(m)) * (
+        rnorm + product_rounding(int(np.count_nonzero(x))) * size
+    ) ** 2
     status = Status.CONVERGED if tol > 0 else Status.STATIONARY
     return NNLSResult(x, rnorm, -rmatvec(matrix, residual), gap, True, status, count)

@@ -126,7 +126,7 @@ class Dictionary(AtomSet):
             return None
         return np.divide(1.0, self.norms, out=np.zeros(self.n_atoms), where=self.norms > 0)
 
-    @property
+    @cached_property
     def radius(self) -> float | None:
         return None if self.norms is None else float(self.norms.max())
 

@@ -94,7 +94,7 @@ def fit_targets(
         for j in range(m):
             r[j] = b[j]
         subtract_rows(atoms, order, weights, k, m, r)
-        before = 1.01 * np.sqrt(dot(r, r, m)) + FLOOR * np.sqrt(square)
+        before = (1.0 + noise) * np.sqrt(dot(r, r, m)) + FLOOR * np.sqrt(square)
         reach = length(weights, inverse_norms, order, k)
         if reach > CANCELLING * np.sqrt(square):
             multiply(atoms, r, n, m, g)
@@ -129,7 +129,7 @@ def fit_targets(
         # What plain arithmetic does not prove, the kernel for one target may.
         doubtful |= code == OPTIMAL and not gaps[i] <= enough * square
         codes[i] = code if in_range(square, b) and not doubtful else REDO
-        most = 1.01 * rnorms[i] + distance + moved
+        most = (1.0 + noise) * rnorms[i] + distance + moved
         gaps[i], proven[i] = settled(gaps[i], slopes, norms, X[i], most, np.sqrt(square))
 
 

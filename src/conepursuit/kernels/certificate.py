@@ -101,7 +101,7 @@ def settled(
     along the steepest atom on the way to a fit no longer than b. `length` is an upper bound of
     ||r||, `size` is ||b||.
     """
-    value = 0.51 * length**2
+    value = (0.5 + 4.0 * EPS) * length**2
     if gap < value or value <= EXACT * size**2:
         return min(gap, value), True
     steepest, height = 0.0, 0.0
@@ -231,7 +231,7 @@ def certify(
         A'r; slopes of atoms with weight are computed again, more accurately.
     """
     m, size = len(r), np.sqrt(dot(b, b, len(b)))
-    length = 1.01 * np.sqrt(dot(r, r, m)) + FLOOR * size
+    length = (1.0 + product_rounding(m)) * np.sqrt(dot(r, r, m)) + FLOOR * size
     enough = 0.5 * resolution(m) * size**2
     lane_slopes(atoms, order, k, r, np.empty(LANES), g)
     g_error = product_rounding(m) * length * norms

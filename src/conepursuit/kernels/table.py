@@ -318,8 +318,11 @@ def fit_few(
             i, square, support = start + p, squares_b[p], supports[p]
             for j in range(n):
                 X[i, j], duals[i, j] = W[j, p], D[j, p]
+            value = np.inf
             if left[p] < CANCELLED * square:
                 left[p] = squared_residual(atoms, targets, i, W, p)
+                most = np.sqrt(left[p]) + product_rounding(n) * (sizes[p] + reach[p])
+                value = (0.5 + noise) * most**2
             v = rough[p] / bounds[support, FIRM]
             gap = reach[p] * (rough[p] + v * bounds[support, TOP])
             gap = 1.01 * (gap + 0.5 * v * v * bounds[support, SQUARE])
@@ -329,8 +332,8 @@ def fit_few(
                     G, X[i], duals[i], sums, functional[support], np.int64(support), m, error,
                     rough[p], bounds[support], work,
                 )  # fmt: skip
-            rnorms[i], most = np.sqrt(left[p]), product_rounding(n) * (sizes[p] + reach[p])
-            gaps[i] = min(gap, 0.51 * (rnorms[i] + most) ** 2)
+            gap = min(gap, value)
+            rnorms[i], gaps[i] = np.sqrt(left[p]), gap
             counts[i], codes[i], proven[i] = tries[p], OPTIMAL, True
             if (
                 delicate[support]

@@ -13,7 +13,7 @@ from conepursuit.arrays import EPS, Array, as_float_array, inner, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import as_shape
 
-LARGEST_SCALE = 4.0
+LARGEST_SCALE = 2.0
 """Dual points are multiples of the gradient, or of the gradient and a tilt, by up to this factor.
 
 More would multiply the rounding of what is nearly zero.
