@@ -14,7 +14,7 @@ reproduce: .venv/.cli
 	$(BIN)/conepursuit reproduce --out out/reproduction
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/.lint
 	$(BIN)/ruff format --check .

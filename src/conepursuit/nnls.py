@@ -326,7 +326,9 @@ def _fit(
 
 def _audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
     """Return a fit whose gap is as small as what an audit of its x proves, if it is not fine."""
-    if fit.proven and fit.gap <= 0.5 * resolution(len(b)) * float(b @ b):
+    enough = 0.5 * resolution(len(b))
+    # ||b|| is no less than ||r||, which is at hand.
+    if fit.proven and (fit.gap <= enough * fit.rnorm**2 or fit.gap <= enough * float(b @ b)):
         return fit
     audit = _certificate(matrix, b, fit.x, inexact, name)
     if not audit.proven or (fit.proven and fit.gap <= audit.gap):

@@ -101,7 +101,7 @@ def fit_targets(
         positive = correct(
             atoms, r, m, order, H, weights, k, gram, g, u, v, full, ROUGH * np.sqrt(square)
         )
-        moved = length(np.abs(u[:k]), inverse_norms, order, k)
+        moved = length(u, inverse_norms, order, k)
         reach += moved
         if dot(u, v, k) > VISIBLE * dot(r, r, m):  # what the correction takes off ||r||^2
             subtract_rows(atoms, order, u, k, m, r)
@@ -160,10 +160,10 @@ def slope_errors(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def length(weights: Vector, inverse_norms: Vector, order: Array, k: int) -> float:
-    """Return sum_i x_i ||a_i||."""
+    """Return sum_i |x_i| ||a_i||."""
     total = 0.0
     for i in range(k):
-        total += weights[i] / inverse_norms[order[i]]
+        total += abs(weights[i]) / inverse_norms[order[i]]
     return total
 
 
