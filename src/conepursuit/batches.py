@@ -21,7 +21,7 @@ R = TypeVar("R")
 CHUNK = 500_000
 """The most numbers in the targets that a thread takes at a time, so that Ctrl-C ends a fit soon."""
 
-SOLVED = 2**16
+SOLVED = 2**15
 """The linear systems of n atoms take about as long as to fit n^3 over this many more numbers."""
 
 CHUNKS_EACH = 4
@@ -142,7 +142,8 @@ def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., Non
     if few:
         tables = table.tabulate(gram, n, m)
         return lambda targets, *out: table.fit_few(atoms, targets, gram, sums, *tables, *out)
-    gram = np.ascontiguousarray(gram[:n, :n])
+    shared = inverse.aligned(n, inverse.padded(n))
+    shared[:, :n] = gram[:n, :n]
     return lambda targets, *out: batch.fit_targets(
-        atoms, targets, gram, inverse_norms, sums, limit, max_steps, *out
+        atoms, targets, shared, inverse_norms, sums, limit, max_steps, *out
     )

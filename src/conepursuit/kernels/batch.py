@@ -65,16 +65,16 @@ def fit_targets(
 ) -> None:
     """Fit and certify every row of `targets`; X, duals and the rest are written, a row for each.
 
-    `atoms` has rows to fill the lanes.
+    `atoms` has rows to fill the lanes, and the rows of the Gram matrix `G` end with zeros.
     """
     n, m = len(inverse_norms), targets.shape[1]
     size = padded(n) + WIDTH
     order, steep = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    H, gram, work = aligned(size, size), aligned(n, padded(n)), aligned(8, size)
+    H, work = aligned(size, size), aligned(8, size)
     full, c, g, weights, z, scale, u, v = (
         work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7]
     )  # fmt: skip
-    gram[:, :n], full[:n] = G, inverse_norms
+    full[:n] = inverse_norms
     r, t, slopes, noise = np.empty(m), np.empty(m), g[:n], product_rounding(m)
     norms, g_error = np.zeros(n), np.empty(n)
     for j in range(n):
@@ -88,7 +88,7 @@ def fit_targets(
         square = dot(b, b, m)
         tolerance = EPS * (16.0 + np.sqrt(m)) * 2.0 * np.sqrt(square)
         k, code, counts[i] = pursue(
-            gram, c, full, tolerance, n, limit, max_steps,
+            G, c, full, tolerance, n, limit, max_steps,
             order, steep, H, weights, z, g, scale, u, v,
         )  # fmt: skip
         for j in range(m):
@@ -99,7 +99,7 @@ def fit_targets(
         if reach > CANCELLING * np.sqrt(square):
             multiply(atoms, r, n, m, g)
         positive = correct(
-            atoms, r, m, order, H, weights, k, gram, g, u, v, full, ROUGH * np.sqrt(square)
+            atoms, r, m, order, H, weights, k, G, g, u, v, full, ROUGH * np.sqrt(square)
         )
         moved = length(u, inverse_norms, order, k)
         reach += moved

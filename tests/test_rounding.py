@@ -1,0 +1,138 @@
+"""Proofs hold in floating point: bounds on rounding against exact fractions, and what they mean."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+
+from conepursuit import (
+    FCMP,
+    Cone,
+    ConicRegressor,
+    Dictionary,
+    LeastSquares,
+    certify,
+    certify_nnls,
+    minimize,
+    nnfit,
+    nnls,
+)
+from conepursuit.kernels import certificate as kernel
+from conepursuit.kernels.refinement import accurate_slopes
+from conepursuit.rounding import UNIT, doubled_rounding, lane_rounding, product_rounding
+from exact import Problem
+
+
+def exact_dot(a, b):
+    return sum(
+        (Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a, b, strict=True)),
+        start=Fraction(0),
+    )
+
+
+def excess(A, b, x, weights=None):
+    """Return f(x) - f* as a fraction."""
+    found = Problem(np.asarray(A), np.asarray(b)[:, None], weights).excesses(np.asarray(x)[:, None])
+    return Fraction(*found[0])
+
+
+@pytest.mark.parametrize("m", [1, 7, 16, 50, 333])
+def test_products_are_no_further_off_than_their_bounds(m):
+    rng = np.random.default_rng(m)
+    for spread in (0, 8):
+        a = rng.standard_normal((4, m)) * 10.0 ** rng.uniform(-spread, spread, m)
+        r = rng.standard_normal(m) * 10.0 ** rng.uniform(-spread, spread, m)
+        a[1] -= (a[1] @ r) / (r @ r) * r  # orthogonal up to rounding
+        order, lanes, doubled = np.arange(4), np.empty(4), np.empty(4)
+        kernel.lane_slopes(a, order, 4, r, np.empty(16), lanes)
+        accurate_slopes(a, order, 4, r, doubled)
+        for i in range(4):
+            truth = exact_dot(a[i], r)
+            size = Fraction(float(np.linalg.norm(a[i]) * np.linalg.norm(r)))
+            assert abs(Fraction(float(a[i] @ r)) - truth) <= Fraction(product_rounding(m)) * size
+            assert abs(Fraction(float(lanes[i])) - truth) <= Fraction(lane_rounding(m)) * size
+            error = abs(Fraction(float(doubled[i])) - truth)
+            assert error <= Fraction(UNIT) * abs(truth) + Fraction(doubled_rounding(m)) * size
+
+
+OPPOSITE = [
+    ([[1.0, -1.0], [0.0, 1e-15]], [0.0, 1.0]),
+    (
+        [[-1.1054295066685638, 1.105429506668564], [-0.5251319109645468, 0.5251319109645469]],
+        [-0.08363781396014451, 2.5882174703058647],
+    ),
+    # Three atoms whose sum is zero up to rounding.
+    (
+        [
+            [1.6128415826650593, 0.32161952798744636, -1.9344611106525056],
+            [-1.7646352025152154, 1.925871582383677, -0.1612363798684615],
+            [-0.682559310202688, 0.39930877479310495, 0.28325053540958306],
+        ],
+        [-0.5168385433149765, -0.9530714502512604, 2.2992191894450467],
+    ),
+]
+
+
+@pytest.mark.parametrize(("A", "b"), OPPOSITE)
+def test_nearly_opposite_atoms_have_no_false_proof(A, b):
+    A, b = np.array(A), np.array(b)
+    cone = Cone(Dictionary(A))
+    one, many = nnls(A, b), nnls(A, np.stack([b, b, -b], axis=1))
+    other, loop = nnfit(LeastSquares(b), A), minimize(LeastSquares(b), cone, FCMP(variant=1))
+    answers = [(one.x, one.gap, one.proven), (many.x[:, 1], many.gap[1], many.proven[1])]
+    answers.append((other.x, other.gap, other.proven))
+    answers.append((cone.atoms.coefficients(loop), loop.certificate.gap, loop.certificate.proven))
+    for x in [one.x, np.zeros_like(one.x)]:
+        for audit in (certify_nnls(A, b, x), certify(LeastSquares(b), cone, weights=x)):
+            answers.append((x, audit.gap, audit.proven))
+    for x, gap, proven in answers:
+        assert not proven or excess(A, b, x) <= Fraction(float(gap))
+
+
+def test_proofs_of_centred_data_say_something():
+    """Sums of centred columns are rounding noise, and no functional."""
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X - X.mean(axis=0), y - y.mean()
+    for fit in (nnls(X, y), nnls(X, np.stack([y, y], axis=1))):
+        assert np.all(fit.proven)
+        assert np.all(fit.gap <= 1e-12 * 0.5 * (y @ y))
+    audit = certify_nnls(X, y, nnls(X, y).x)
+    assert audit.proven
+    assert nnls(X, y).gap <= audit.gap <= 1e-10 * 0.5 * (y @ y)
+    result = minimize(LeastSquares(y), Cone(Dictionary(X)), FCMP(variant=1), tol=1e-12)
+    assert result.certificate.proven
+    assert result.certificate.gap <= 1e-9 * 0.5 * (y @ y)
+    model = ConicRegressor(fit_intercept=True).fit(X, y)
+    assert model.proven_
+    assert model.gap_ <= 1e-10 * y.var()
+
+
+def test_a_functional_counts_only_beyond_its_own_rounding():
+    g, none = np.array([-1.0, 1e-17]), np.zeros(2)
+    s = np.array([1.0, 1e-17])
+    assert kernel.least_tilt(g, none, s, none) == pytest.approx(1.0)
+    assert kernel.least_tilt(g, none, s, np.full(2, 1e-16)) == -1.0
+    # A slope that is zero up to rounding asks for a tilt; one that is clearly negative does not.
+    assert kernel.least_tilt(-np.ones(2), np.full(2, 0.1), -np.ones(2), none) == 0.0
+    assert kernel.least_tilt(
+        np.array([-1.0, 0.0]), np.full(2, 0.1), np.ones(2), none
+    ) == pytest.approx(0.1)
+
+
+def test_weighted_data_are_proved_with_the_rounding_of_their_weights():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        A, b, w = rng.random((4, 3)), rng.random(4), rng.random(4)
+        fit = nnls(A, b, weights=w)
+        assert fit.proven
+        assert excess(A, b, fit.x, w) <= Fraction(fit.gap)
+
+
+def test_degenerate_solutions_are_proved_where_level_atoms_lie_in_a_half_space():
+    # The third atom has no weight, and its slope is zero.
+    A = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 1.0], [0.0, 0.0, -1.0]])
+    b = A @ [1.0, 2.0, 0.0] + np.array([1.0, 1.0, 1.0, 1.0])
+    fit = nnls(A, b)
+    assert fit.proven
+    assert fit.gap <= 1e-12 * (b @ b)
