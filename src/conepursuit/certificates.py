@@ -92,53 +92,34 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         reach = length * objective.minimizer_bound
 
     def certify(local: Local, value: float, drift: Array | float = 0.0) -> Certificate:
-        x, gradient, height = local.iterate.x, local.gradient, local.height
-        known, noise = local.floor is not None, atoms.noise(gradient)
+        w, gradient, height = local.iterate, local.gradient, local.height
+        noise, violation = atoms.noise(gradient), max(0.0, -local.score)
         rough = noise * (atoms.radius or float(local.answer.norms()[0]))
-        violation = max(0.0, -local.score)
         if not isfinite(rough + height + local.score):  # numbers overflow: nothing is known
             return Certificate(violation, height, inf, "estimate", local.accuracy)
-        least = min(local.score - penalty, 0.0) if local.floor is None else local.floor
-        least -= rough
-        worst = max(0.0, -least - penalty)
-        if (
-            not domain.signed
-            and local.score >= 0
-            and atoms.ascends(gradient, local.answer, penalty)
-        ):
-            worst = 0.0
+        worst = _worst_descent(local, rough)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         tilt = shift * t if shift and t is not None else None
-        w = local.iterate
         # Slopes of a quadratic are all of one size; those of other losses may differ by much.
         size = norm(gradient) + shift * length if objective.quadratic else magnitude(gradient, tilt)
-        extra = allowance(objective, penalty, x, value, w.size, len(w.weights), size, drift)
+        extra = allowance(objective, penalty, w.x, value, w.size, len(w.weights), size, drift)
         bounds = [(inf, "estimate")]
         if worst == 0.0 or domain.radius < inf:
             bounds.append((height + (domain.radius * worst if worst else 0.0), "radius"))
-        duals = []
         if t is not None:
             bounds.append((height + (reach * shift if shift else 0.0), "radius"))
-            duals.append((shift, 1.0 if penalty else inf))
-        elif not domain.signed and worst == 0.0:
-            duals.append((0.0, 1.0 if penalty else inf))
-        if penalty and least < 0:
-            duals.append((0.0, (1.0 - 4 * EPS) * penalty / -least))
-        for c, largest in duals:
-            dual = objective.duality_gap(x, value, gradient, tilt if c else None, largest)
+        for along, largest in _dual_points(domain, tilt, t is not None, worst):
+            dual = objective.duality_gap(w.x, value, gradient, along, largest)
             if dual is not None:
-                bounds.append((dual + penalty * local.iterate.size, "dual"))
+                bounds.append((dual + penalty * w.size, "dual"))
         gap, method = min(bounds)
         gap = max(float(gap), 0.0) + extra
-        above = value - floor + penalty * local.iterate.size + extra
-        if not (isfinite(gap) and known and gap < above):
-            steepness = atoms.steepness(gradient, local.answer, penalty, domain.signed)
-            guess = abs(height)
-            if steepness:
-                guess += (norm(x) or inf) * steepness / (atoms.accuracy or 1.0)
-            true = above <= guess or (isfinite(gap) and known)
-            gap, method = (above, "dual") if true else (guess, "estimate")
-        rounding = extra + min(shift, noise if worst else 0.0) * length * norm(x)
+        above = value - floor + penalty * w.size + extra
+        known = local.floor is not None and isfinite(gap)
+        if not (known and gap < above):
+            guess = likely_gain(local)
+            gap, method = (above, "dual") if known or above <= guess else (guess, "estimate")
+        rounding = extra + min(shift, noise if worst else 0.0) * length * norm(w.x)
         if domain.radius < inf:
             rounding += rough * domain.radius
         return Certificate(
@@ -146,6 +127,43 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         )
 
     return certify
+
+
+def _worst_descent(local: Local, rough: float) -> float:
+    """Return how steeply an atom may descend beyond the penalty; `rough` is what scores are off."""
+    domain = local.domain
+    upward = local.score >= 0 and not domain.signed
+    if upward and domain.atoms.ascends(local.gradient, local.answer, domain.penalty):
+        return 0.0
+    least = min(local.score - domain.penalty, 0.0) if local.floor is None else local.floor
+    return max(0.0, rough - least - domain.penalty)
+
+
+def _dual_points(
+    domain: Domain, tilt: Array | None, tilted: bool, worst: float
+) -> list[tuple[Array | None, float]]:
+    """Return what to add to the gradient, and by how much to scale it at most, for dual points.
+
+    `worst` is how steeply atoms may descend beyond the penalty; with a functional the gradient is
+    `tilted`, if need be, so that none does.
+    """
+    points: list[tuple[Array | None, float]] = []
+    largest = 1.0 if domain.penalty else inf
+    if tilted:
+        points.append((tilt, largest))
+    elif not domain.signed and worst == 0.0:
+        points.append((None, largest))
+    if domain.penalty and worst > 0.0:
+        points.append((None, (1.0 - 4 * EPS) * domain.penalty / (domain.penalty + worst)))
+    return points
+
+
+def likely_gain(local: Local) -> float:
+    """Return the estimate: what would be gained on the way of length ||x|| along one atom."""
+    domain, atoms = local.domain, local.domain.atoms
+    steepness = atoms.steepness(local.gradient, local.answer, domain.penalty, domain.signed)
+    far = (norm(local.iterate.x) or inf) * steepness / (atoms.accuracy or 1.0) if steepness else 0.0
+    return abs(local.height) + far
 
 
 def allowance(

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, is_finite, norm
+from conepursuit.arrays import Array, Vector, is_finite
 from conepursuit.atoms.base import Atoms
-from conepursuit.certificates import Certificate, certifier, local_bound
+from conepursuit.certificates import Certificate, certifier, likely_gain, local_bound
 from conepursuit.domains import Domain
 from conepursuit.iterate import Direction, Iterate, Local
 from conepursuit.objectives.base import Objective, check_real
@@ -295,16 +295,9 @@ def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[flo
         return value + domain.penalty * iterate.size, Certificate(nan, nan, inf, "estimate", nan)
     local, drift = Local(domain, iterate, gradient), iterate.atoms.drift(iterate.weights)
     certificate = certifier(objective, domain)(local, value, drift)
-    if not (certificate.proven and objective.quadratic) or _is_loose(certificate, local):
+    likely = likely_gain(local) + certificate.rounding
+    if not (certificate.proven and objective.quadratic) or certificate.gap > LOOSE * likely:
         gap = local_bound(objective, local, value, drift)
         if gap is not None and (gap < certificate.gap or not certificate.proven):
             certificate = replace(certificate, gap=gap, method="dual")
     return value + domain.penalty * iterate.size, certificate
-
-
-def _is_loose(certificate: Certificate, local: Local) -> bool:
-    """Return whether the gap is far above what would be gained along the steepest atom."""
-    domain, x = local.domain, local.iterate.x
-    steepness = domain.atoms.steepness(local.gradient, local.answer, domain.penalty, domain.signed)
-    likely = abs(local.height) + norm(x) * steepness + certificate.rounding
-    return certificate.gap > LOOSE * likely
