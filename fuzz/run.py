@@ -15,6 +15,7 @@ import secrets
 import sys
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, process_time
 
@@ -105,18 +106,26 @@ def chunk(seed, first, number, only):
 
 
 def search(seed, problems, minutes, only, jobs):
-    """Make cases until there are enough problems or the time is over."""
-    findings, began, first = Findings(), monotonic(), 0
+    """Make cases until there are enough problems, the time is over, or Ctrl-C is pressed."""
+    findings, began = Findings(), monotonic()
 
     def wanted():
         late = minutes is not None and monotonic() - began > 60 * minutes
         return not late and (problems is None or findings.problems < problems)
 
+    with suppress(KeyboardInterrupt):
+        collect(findings, wanted, seed, only, jobs)
+    return findings
+
+
+def collect(findings, wanted, seed, only, jobs):
+    """Make chunks of cases while more are wanted, in so many processes."""
+    first = 0
     if jobs == 1:
         while wanted():
             findings.merge(chunk(seed, first, CHUNK, only))
             first += CHUNK
-        return findings
+        return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         running = set()
@@ -129,7 +138,6 @@ def search(seed, problems, minutes, only, jobs):
                 findings.merge(future.result())
         for future in running:
             findings.merge(future.result())
-    return findings
 
 
 HEADINGS = [
