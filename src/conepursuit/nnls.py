@@ -267,6 +267,8 @@ def _certificate(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -
                 break
         if not proof.fine:
             proof.sharpen(atoms)
+        if not proof.fine and len(atoms):
+            proof.level(atoms)
         if not proof.fine:
             proof.along_level()
     gap, proven = proof.settled()

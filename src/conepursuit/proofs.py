@@ -101,6 +101,25 @@ class Proof:
         self.r[part] = out
         length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
         self.distance = UNIT * length + (doubled_rounding(k) + self.inexact) * self.reach
+        self._try_all(atoms, part)
+
+    def level(self, atoms: Array, rows: Array | None = None) -> None:
+        """Take a vector close to r that the atoms with weight are level with, and try all again.
+
+        Where weights are so large that their own rounding shows in r, its slopes are not small
+        enough; any other vector will do as well, at the price of half its squared distance from r.
+        The arguments are those of `sharpen`, which comes first.
+        """
+        part = slice(None) if rows is None else rows
+        before = self.r.copy()
+        self.r[part] -= lstsq(atoms.T, before[part], lapack_driver="gelsy")[0] @ atoms
+        moved = float(np.linalg.norm(self.r - before))
+        self.distance += (1.0 + product_rounding(len(before))) * moved + UNIT * self.length
+        self._try_all(atoms, part)
+
+    def _try_all(self, atoms: Array, part: Any) -> None:
+        """Try all functionals with r as it is now, and with slopes near zero that are exact."""
+        length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
         self.length = length + FLOOR * self.size
         self.g = rmatvec(self.matrix, self.r)
         self.errors = product_rounding(len(self.r)) * self.length * self.known.norms

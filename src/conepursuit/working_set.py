@@ -297,6 +297,8 @@ class WorkingSet:
                 used = used[np.argsort(self.chosen[used])]
                 proof.sharpen(self._atoms[used], self._rows)
             if not proof.fine:
+                proof.level(self._atoms[used], self._rows)
+            if not proof.fine:
                 proof.along_level()
         return proof.settled()
 
