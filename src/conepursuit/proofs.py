@@ -111,11 +111,13 @@ class Proof:
         The arguments are those of `sharpen`, which comes first.
         """
         part = slice(None) if rows is None else rows
-        before = self.r.copy()
-        self.r[part] -= lstsq(atoms.T, before[part], lapack_driver="gelsy")[0] @ atoms
-        moved = float(np.linalg.norm(self.r - before))
-        self.distance += (1.0 + product_rounding(len(before))) * moved + UNIT * self.length
+        kept = self.r, self.g, self.errors, self.length, self.distance
+        self.r = self.r.copy()
+        self.r[part] -= lstsq(atoms.T, self.r[part], lapack_driver="gelsy")[0] @ atoms
+        moved = float(np.linalg.norm(self.r - kept[0]))
+        self.distance += (1.0 + product_rounding(len(self.r))) * moved + UNIT * self.length
         self._try_all(atoms, part)
+        self.r, self.g, self.errors, self.length, self.distance = kept
 
     def _try_all(self, atoms: Array, part: Any) -> None:
         """Try all functionals with r as it is now, and with slopes near zero that are exact."""
