@@ -129,6 +129,26 @@ def test_weighted_data_are_proved_with_the_rounding_of_their_weights():
         assert excess(A, b, fit.x, w) <= Fraction(fit.gap)
 
 
+def test_weights_times_subnormal_entries_prove_nothing():
+    A, b = np.array([[-4.0474e-320], [4.0474e-320]]), np.array([0.2998946937450624, 1.607294222838])
+    assert nnls(A, b).proven or nnls(A, b).gap > 0
+    fit = nnls(A, b, weights=[1.0, 2.0])
+    assert not fit.proven
+    assert not certify_nnls(A, b, fit.x, weights=[1.0, 2.0]).proven
+
+
+def test_nearly_opposite_atoms_are_solved_and_proved_down_to_small_angles():
+    rng = np.random.default_rng(1)
+    for power in range(4, 10):
+        for _ in range(10):
+            a, b = rng.standard_normal(3), rng.standard_normal(3)
+            other = -a + 10.0**-power * rng.standard_normal(3)
+            A = np.stack([a, other, rng.standard_normal(3)], axis=1)
+            fit = nnls(A, b)
+            assert fit.proven
+            assert excess(A, b, fit.x) <= min(Fraction(fit.gap), Fraction(1e-8 * float(b @ b)))
+
+
 def test_degenerate_solutions_are_proved_where_level_atoms_lie_in_a_half_space():
     # The third atom has no weight, and its slope is zero.
     A = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, -1.0, 1.0], [0.0, 0.0, -1.0]])

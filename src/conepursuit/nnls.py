@@ -36,6 +36,9 @@ from conepursuit.targets import (
 from conepursuit.whole import fit_whole, is_small
 from conepursuit.working_set import fit_large, surveyed
 
+SMALLEST_POWER = -960
+"""Below this power of two a product may have lost digits that count beside those of its column."""
+
 FEW = 512
 """Audits make a functional of up to so many atoms."""
 
@@ -249,7 +252,7 @@ def _certificate(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -
                 float(np.ldexp(found.violation, power)),
                 float(np.ldexp(found.complementarity, 2 * power)),
                 gap_times_power(found.gap, 2 * power),
-                found.method,
+                "estimate" if _lost_to_weights(inexact, powers, power) else found.method,
             )
     r = b - matvec(matrix, x)
     g = rmatvec(matrix, r)
@@ -320,10 +323,19 @@ def _fit(
         audit = _certificate(scaled, unit, kept, inexact, name)
         rnorm, dual, status = norm(residual), rmatvec(scaled, residual), Status.STALLED
         gap, proven = audit.gap, audit.proven
+    proven = proven and not _lost_to_weights(inexact, powers, power)
     return NNLSResult(
         x, float(times_powers(rnorm, power)), times_powers(dual, power + powers),
         gap_times_power(gap, 2 * power), proven, status, fit.n_iter,
     )  # fmt: skip
+
+
+def _lost_to_weights(inexact: float, powers: Array, power: int) -> bool:
+    """Return whether weights multiplied entries so small that their products lost digits.
+
+    `powers` and `power` are the exponents of two of the columns and of the target.
+    """
+    return inexact > 0.0 and min(int(powers.min()), power) < SMALLEST_POWER
 
 
 def _audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
