@@ -114,8 +114,14 @@ def nnls(
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
     first = None if start is None else _start(start, shape, limit)
     tol, workers = tolerance(tol), threads(n_jobs)
+    given = target
     matrix, target, rows = weighted_problem(matrix, target, weights)
     inexact = 0.0 if weights is None else WEIGHTED
+    if inexact and target.size and _weighted_away(given, weights, target):
+        raise ValueError(
+            "the weights make a target so small that its digits are lost; multiply b or the "
+            "weights by a constant."
+        )
     if target.ndim == 1:
         return _fit(matrix, target, first, inexact, limit, max_steps, tol)
 
@@ -246,7 +252,7 @@ def _certificate(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -
     if known is None:
         check_entries(b, name)
         scaled, unit, powers, power = rescaled(matrix, b)
-        found = _certificate(scaled, unit, np.ldexp(x, powers - power), inexact, name)
+        found = _certificate(scaled, unit, times_powers(x, powers - power), inexact, name)
         with np.errstate(over="ignore", under="ignore"):
             return Certificate(
                 float(np.ldexp(found.violation, power)),
@@ -336,6 +342,17 @@ def _lost_to_weights(inexact: float, powers: Array, power: int) -> bool:
     `powers` and `power` are the exponents of two of the columns and of the target.
     """
     return inexact > 0.0 and min(int(powers.min()), power) < SMALLEST_POWER
+
+
+def _weighted_away(before: Array, weights: Any, after: Array) -> bool:
+    """Return whether weights have made a target that is not zero too small to keep its digits."""
+    small = np.abs(after).max(axis=0) < 2.0**SMALLEST_POWER
+    if not small.any():
+        return False
+    given = np.asarray(weights)
+    counted = (given > 0) if given.ndim == before.ndim else (given > 0)[:, None]
+    nonzero = (np.where(counted, before, 0.0) != 0).any(axis=0)
+    return bool((small & nonzero).any())
 
 
 def _audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
