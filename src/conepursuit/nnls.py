@@ -346,7 +346,8 @@ def _lost_to_weights(inexact: float, powers: Array, power: int) -> bool:
 
 def _weighted_away(before: Array, weights: Any, after: Array) -> bool:
     """Return whether weights have made a target that is not zero too small to keep its digits."""
-    small = np.abs(after).max(axis=0) < 2.0**SMALLEST_POWER
+    # Two extremes, since |after| would be one more array of the size of the targets.
+    small = np.maximum(after.max(axis=0), -after.min(axis=0)) < 2.0**SMALLEST_POWER
     if not small.any():
         return False
     given = np.asarray(weights)
