@@ -11,6 +11,7 @@ from conepursuit import (
     Cone,
     ConicRegressor,
     Dictionary,
+    FreeIntercept,
     LeastSquares,
     certify,
     certify_nnls,
@@ -21,7 +22,8 @@ from conepursuit import (
 from conepursuit.kernels import certificate as kernel
 from conepursuit.kernels.refinement import accurate_slopes
 from conepursuit.rounding import UNIT, doubled_rounding, lane_rounding, product_rounding
-from exact import Problem
+from exact import Problem, exceeds
+from families import FAMILIES
 
 
 def exact_dot(a, b):
@@ -156,3 +158,35 @@ def test_degenerate_solutions_are_proved_where_level_atoms_lie_in_a_half_space()
     fit = nnls(A, b)
     assert fit.proven
     assert fit.gap <= 1e-12 * (b @ b)
+
+
+def intercept_excess(A, b, x):
+    """Return f(x) - f* of least squares with a free intercept, exactly: its atoms are 1 and -1."""
+    left = [Fraction(float(t)) - exact_dot(row, x) for row, t in zip(A, b, strict=True)]
+    best, one = float(sum(left) / len(left)), np.ones((len(b), 1))
+    weights = np.concatenate([x, [max(best, 0.0), max(-best, 0.0)]])
+    return Problem(np.hstack([A, one, -one]), b[:, None]).excesses(weights[:, None])[0]
+
+
+@pytest.mark.parametrize("call", ["nnfit", "certify"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_proofs_with_a_free_intercept_hold(name, call):
+    """A dual point must sum to zero exactly; what rounding leaves of its sum is in the margins."""
+    rng = np.random.default_rng(list(name.encode()))
+    for _ in range(5):
+        m, n = int(rng.integers(2, 7)), int(rng.integers(1, 5))
+        A, B = FAMILIES[name](rng, m, n, 1)
+        A, b = A + rng.choice([0.0, 1.0, 1e8]), B[:, 0]
+        loss = FreeIntercept(LeastSquares(b))
+        try:
+            with np.errstate(all="ignore"):
+                if call == "nnfit":
+                    found = nnfit(loss, A)
+                    x = found.x
+                else:
+                    x = rng.random(n) * (rng.random(n) < 0.5)
+                    found = certify(loss, Cone(Dictionary(A)), weights=x)
+        except ValueError:  # beyond the range of squares
+            continue
+        if found.proven and np.isfinite(found.gap):
+            assert not exceeds(intercept_excess(A, b, x), found.gap)

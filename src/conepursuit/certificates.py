@@ -93,11 +93,12 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
 
     def certify(local: Local, value: float, drift: Array | float = 0.0) -> Certificate:
         w, gradient, height = local.iterate, local.gradient, local.height
-        noise, violation = atoms.noise(gradient), max(0.0, -local.score)
+        margin, violation = objective.imbalance(gradient), max(0.0, -local.score)
+        noise = atoms.noise(gradient) + margin
         rough = noise * (atoms.radius or float(local.answer.norms()[0]))
         if not isfinite(rough + height + local.score):  # numbers overflow: nothing is known
             return Certificate(violation, height, inf, "estimate", local.accuracy)
-        worst = _worst_descent(local, rough)
+        worst = _worst_descent(local, rough, margin)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         tilt = shift * t if shift and t is not None else None
         # Slopes of a quadratic are all of one size; those of other losses may differ by much.
@@ -109,6 +110,8 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         if t is not None:
             bounds.append((height + (reach * shift if shift else 0.0), "radius"))
         for along, largest in _dual_points(domain, tilt, t is not None, worst):
+            if along is not None and objective.imbalance(gradient + along) > 0.0:
+                continue  # the shift has no room for it
             dual = objective.duality_gap(w.x, value, gradient, along, largest)
             if dual is not None:
                 bounds.append((dual + penalty * w.size, "dual"))
@@ -129,11 +132,16 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     return certify
 
 
-def _worst_descent(local: Local, rough: float) -> float:
-    """Return how steeply an atom may descend beyond the penalty; `rough` is what scores are off."""
+def _worst_descent(local: Local, rough: float, margin: float) -> float:
+    """Return how steeply an atom may descend beyond the penalty.
+
+    `rough` is what scores are off, of which `margin` for unit atoms is not their own rounding.
+    """
     domain = local.domain
     upward = local.score >= 0 and not domain.signed
-    if upward and domain.atoms.ascends(local.gradient, local.answer, domain.penalty):
+    if upward and domain.atoms.ascends(
+        local.gradient, local.answer, domain.penalty, margin
+    ):
         return 0.0
     least = min(local.score - domain.penalty, 0.0) if local.floor is None else local.floor
     return max(0.0, rough - least - domain.penalty)
@@ -238,13 +246,14 @@ def local_bound(
         return None
     long = norms > 0  # a start may put weight on an atom that is zero
     steepest = float((np.abs(local.scores[long]) / norms[long]).max(initial=0.0))
-    slack = SLACK * steepest + 4 * domain.atoms.noise(local.gradient)
+    noise = domain.atoms.noise(local.gradient) + objective.imbalance(local.gradient)
+    slack = SLACK * steepest + 4 * noise
     for _ in range(ATTEMPTS):
         if not np.isfinite(slack * norms - local.scores).all():
             return None
         tilt = hessian(atoms.combine(lstsq(metric, slack * norms - local.scores)[0]))
         u = local.gradient + tilt
-        if domain.atoms.ascends(u, domain.atoms.lmo(u), domain.penalty):
+        if domain.atoms.ascends(u, domain.atoms.lmo(u), domain.penalty, objective.imbalance(u)):
             largest = 1.0 if domain.penalty else inf
             gap = objective.duality_gap(x, value, local.gradient, tilt, largest)
             if gap is None or not isfinite(gap):

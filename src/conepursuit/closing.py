@@ -71,13 +71,15 @@ def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
     objective, penalty = problem.objective, problem.penalty
     # u is put together from the gradient and what is added to it, rounded each time.
     size = max(norm(u), norm(point.gradient))
-    errors = (problem.atoms.noise(u) + 4 * EPS * size) * problem.norms
+    moved = objective.imbalance(u)
+    errors = (problem.atoms.noise(u) + 4 * EPS * size + moved) * problem.norms
     close = np.flatnonzero(scores <= errors + 4 * EPS * penalty)
     if len(close):
         # An atom may be level by entries whose slopes are far smaller than others, or zero.
         entries = np.maximum(np.abs(u), np.abs(point.gradient) * (u != 0))
         rounding = product_rounding(len(u)) + 4 * EPS
         errors[close] = rounding * rmatvec(abs(problem.matrix[:, close]), entries)
+        errors[close] += moved * problem.norms[close]
     firm = scores - errors - 4 * EPS * penalty
     trials: list[tuple[Any, float]] = []
     largest, least = (1.0 if penalty else inf), float(firm.min())
@@ -95,6 +97,8 @@ def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
     gaps = []
     for tilt, most in trials:
         away = u - point.gradient + tilt
+        if objective.imbalance(u + tilt) > moved:
+            continue
         gap = objective.duality_gap(point.x, point.value, point.gradient, away, most)
         if gap is not None:
             extra = _allowance(problem, point, magnitude(point.gradient, away))
@@ -126,7 +130,7 @@ def _levelled(
         scores, known = problem.scores(u), True
     reach, steep = float(weights @ problem.norms), norm(u)
     # Less than the rounding of the slopes would prove nothing.
-    rounding = SLACK * problem.atoms.noise(u)
+    rounding = SLACK * (problem.atoms.noise(u) + objective.imbalance(u))
     slack = max(
         min(max(0.5 * level / reach if reach else inf, EPS * steep), 1e-3 * steep), rounding
     )

@@ -121,7 +121,8 @@ class Problem:
             self.objective, self.penalty, point.x, point.value, point.size, count, size,
             product_rounding(count) * reach,
         )  # fmt: skip
-        return 2 * (extra + (1 + SLACK) * self.atoms.noise(point.gradient) * reach)
+        noise = self.atoms.noise(point.gradient) + self.objective.imbalance(point.gradient)
+        return 2 * (extra + (1 + SLACK) * noise * reach)
 
     def absolute(self, weights: Vector) -> Array:
         """Return |A| w, of which the entries of A w have their rounding."""

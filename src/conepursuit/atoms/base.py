@@ -154,12 +154,14 @@ class AtomSet(ABC):
         """Return a bound on the rounding of <g, a>, for an atom of length one."""
         return product_rounding(prod(self.shape)) * norm(gradient)
 
-    def ascends(self, gradient: Array, answer: Atoms, penalty: float) -> bool:
-        """Return whether <g, a> >= -penalty for every atom, whatever the rounding.
+    def ascends(
+        self, gradient: Array, answer: Atoms, penalty: float, margin: float = 0.0
+    ) -> bool:
+        """Return whether <g, a> >= margin ||a|| - penalty for every atom, whatever the rounding.
 
         `answer` is the oracle's. Only an exact oracle can tell.
         """
-        rounding = self.noise(gradient) * (self.radius or float(answer.norms()[0]))
+        rounding = (self.noise(gradient) + margin) * (self.radius or float(answer.norms()[0]))
         score = float(answer.rescore(gradient, answer)[0])
         return self.accuracy == 1.0 and score + penalty >= rounding
 

@@ -103,6 +103,13 @@ class Objective(ABC):
         """
         return u
 
+    def imbalance(self, u: Array) -> float:
+        """Return how far, in norm, `duality_gap` may move u into the domain of f*.
+
+        Atoms must ascend along u by as much, times their norms, to ascend along what it takes.
+        """
+        return 0.0
+
     def curvature(self, x: Array, d: Array) -> float | None:
         """Return <d, H(x) d>, or None where it is not to be had."""
         hessian = self.hessian(x)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import EPS, Array, inner
+from conepursuit.arrays import EPS, Array, inner, norm, overlap
 from conepursuit.linear import as_matrix, matvec, rmatvec, singular_bounds
 from conepursuit.objectives.base import Objective
 from conepursuit.objectives.entrywise import EntrywiseLoss
+from conepursuit.rounding import product_rounding
 
 NEWTON_STEPS = 200
 """Safeguarded Newton steps for an intercept; a bracket is halved in the worst case."""
@@ -181,26 +182,69 @@ class FreeIntercept(Objective):
         return inner(diagonal * (d - inner(diagonal, d) / total), d)
 
     def _balanced(self, u: Array, size: float) -> bool:
-        """Return whether u sums to zero, up to the rounding of entries that add up to `size`."""
+        """Return whether u sums to zero, up to a small share of entries that add up to `size`."""
         total = float(u.sum())
         return total >= -BALANCED * size and (total <= BALANCED * size or self.floor > -inf)
 
     def conjugate(self, u: Array) -> float:
         return self.loss.conjugate(u) if self._balanced(u, float(np.abs(u).sum())) else inf
 
+    def imbalance(self, u: Array) -> float:
+        """Return how far u is, at most, from the balanced point that `duality_gap` takes for it."""
+        total, size = self._uncertain_sum(u)
+        if size == 0.0 or (self.floor > -inf and total > 0):
+            return 0.0
+        return 4.0 * (abs(total) / size) * norm(u)
+
+    def _uncertain_sum(self, u: Array) -> tuple[float, float]:
+        """Return the sum of u, away from zero by its rounding, and the sum of |u|."""
+        total, size = float(u.sum()), float(np.abs(u).sum())
+        noise = product_rounding(u.size) * size
+        if self.floor > -inf and total >= noise:
+            return total, size
+        return total + float(np.copysign(noise, total)), size
+
     def duality_gap(
         self, x: Array, value: float, gradient: Array, tilt: Array | None, largest: float
     ) -> float | None:
-        u = gradient if tilt is None else gradient + tilt
-        if not self._balanced(u, float(np.abs(gradient).sum())):
+        """Return a small f(x) + f*(s q), q the balanced point near gradient + tilt.
+
+        Notes
+        -----
+        The entries of the sign that outweighs the other are shrunk until both add up to the same.
+        That leads nowhere out of the domain of the conjugate, which has 0 in it, and no further
+        away than `imbalance`. What the sum itself has of rounding is in `gap_rounding`.
+        """
+        q = gradient if tilt is None else gradient + tilt
+        if not self._balanced(q, float(np.abs(gradient).sum())):
             return None
-        b, total = self.intercept(x), float(u.sum())
-        gap = self.loss.duality_gap(x + b, value, gradient, tilt, largest)
-        if gap is None or (self.floor > -inf and total >= 0):
-            return gap
-        # What is left of the sum costs its product with the way to the best intercept, which is
-        # about as long as b and x.
-        return gap + abs(total) * (abs(b) + float(np.abs(x).max()))
+        total = float(q.sum())
+        if total and not (self.floor > -inf and total > 0):
+            side = q > 0 if total > 0 else q < 0
+            share = abs(total) / max(float(np.abs(q[side]).sum()), abs(total))
+            q = np.where(side, (1.0 - share) * q, q)
+        at = x + self.intercept(x)
+        return self.loss.duality_gap(at, value, gradient, q - gradient, largest)
+
+    def gap_rounding(
+        self, x: Array, value: float, size: Array | float, drift: Array | float
+    ) -> float:
+        """Return that of the loss at x + b, and what the sum of a dual point may be off by.
+
+        Notes
+        -----
+        x + b is rounded, so that it drifts further than x. To shrink entries of a dual point by a
+        share c changes <u, x + b> by c times the overlap; and, as excesses are convex, makes them
+        larger by no more than c times that of u = 0, which is f(x) - inf f.
+        """
+        b = self.intercept(x)
+        at, noise = x + b, product_rounding(x.size)
+        further: Array | float = EPS * (np.abs(x) + abs(b))
+        if isinstance(drift, float):
+            further = norm(further)
+        total = self.loss.gap_rounding(at, value, size, drift + further)
+        above = self.loss.excess(value)
+        return total + 4 * noise * (overlap(size, at) + (above if above < inf else abs(value)))
 
     def admissible(self, u: Array, level: float) -> Array:
         v = self.loss.admissible(u, level)
