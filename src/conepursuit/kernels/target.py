@@ -112,7 +112,10 @@ def pursue_and_polish(
         for i in range(k - 1, -1, -1):
             if x[P.order[i]] == 0.0:
                 k = drop(P, k, i, x)
-    residual(atoms, b, x, P.order, k, r)
+    if len(P.Q):
+        accurate_residual(atoms, b, np.zeros(len(b)), x, P.order, k, r)
+    else:
+        residual(atoms, b, x, P.order, k, r)
     np.dot(atoms, r, g)
     noise = rounding(b, x, inverse_norms, P.order, k)
     if code == STALLED and len(P.Q):  # what depends on orthonormal vectors adds nothing to them
@@ -240,24 +243,24 @@ def residual_error(
     order: Array,
     k: int,
     norms: Vector,
-    accurately: bool,
+    accurate: bool,
     inexact: float,
     r: Vector,
     g: Vector,
 ) -> float:
-    """Return a bound on the distance of r, as `residual` computed it, from b - A x.
+    """Return a bound on the distance of r from b - A x.
 
-    If `accurately`, or if it is next to nothing, r is computed again in twice the precision, and
-    g = A'r with it.
+    It is `accurate` if it was computed in twice the precision. If it was not and is next to
+    nothing, it is computed again in that way, and g = A'r with it.
     """
     size = np.sqrt(dot(b, b, len(b)))
     for i in range(k):
         size += x[order[i]] * norms[order[i]]
     if k == 0:
         return 0.0
-    exact = dot(r, r, len(r)) <= NEARLY_EXACT**2 * dot(b, b, len(b))
-    if not (accurately or exact):
-        return float(product_rounding(k) * size)
-    accurate_residual(atoms, b, np.zeros(len(b)), x, order, k, r)
-    np.dot(atoms, r, g)
+    if not accurate:
+        if dot(r, r, len(r)) > NEARLY_EXACT**2 * dot(b, b, len(b)):
+            return float(product_rounding(k) * size)
+        accurate_residual(atoms, b, np.zeros(len(b)), x, order, k, r)
+        np.dot(atoms, r, g)
     return float(1.02 * UNIT * np.sqrt(dot(r, r, len(r))) + (doubled_rounding(k) + inexact) * size)
