@@ -28,7 +28,7 @@ from conepursuit import (
     certify,
     minimize,
 )
-from conepursuit.certificates import least_tilt
+from conepursuit.pursuit.certify import least_tilt
 from problems import random_problem
 
 

@@ -171,10 +171,10 @@ def test_at_most_so_many_atoms(data, capsys):
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
-        ("squared", LeastSquares),
+        ("squared_error", LeastSquares),
         ("huber", Huber),
         ("poisson", Poisson),
-        ("kullback-leibler", KullbackLeibler),
+        ("kullback_leibler", KullbackLeibler),
         ("logistic", Logistic),
     ],
 )
@@ -184,7 +184,7 @@ def test_losses_and_penalties_are_those_of_nnfit(name, loss, penalty, data, caps
     options = ("--loss", name, "--penalty", penalty, "--out", "x.json")
     assert run(capsys, "solve", "A.npy", "b.npy", *options)[0] == 0
     (target,) = answer()["targets"]
-    if name == "squared" and not penalty:
+    if name == "squared_error" and not penalty:
         assert target["residual"] == nnls(data.A, b).rnorm
         return
     fit = nnfit(loss(b), data.A, penalty=penalty)
@@ -205,7 +205,7 @@ def test_a_limit_on_atoms_goes_with_losses_and_penalties(penalty, data, capsys):
         assert target["gap"] == pytest.approx(30 * model.gap_[i])
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
 def test_many_targets(loss, data, capsys, monkeypatch):
     monkeypatch.setattr(fits, "PARTS", 3)
     header = ",".join("abcdefg")
@@ -215,7 +215,7 @@ def test_many_targets(loss, data, capsys, monkeypatch):
     assert (code, err) == (0, "")
     assert "7 targets" in out
     assert "7 of 7" in out
-    expected = nnls(data.A, data.B) if loss == "squared" else nnfit(Huber(data.B), data.A)
+    expected = nnls(data.A, data.B) if loss == "squared_error" else nnfit(Huber(data.B), data.A)
     assert (weights(answer()) == expected.x).all()
     assert [target["name"] for target in answer()["targets"]] == list("abcdefg")
     assert run(capsys, "solve", "A.npy", "B.csv", *options, "x.csv")[0] == 0
@@ -441,7 +441,7 @@ WRONG = {
     "solve A.npy B2.npy": "B2.npy must have a row for each of the 30 rows of A.npy",
     "solve b.npy b.npy": "b.npy must hold a matrix",
     "solve A.npy cube.npy": "cube.npy must hold a vector, or a matrix",
-    "solve A.npy b.npy --loss foo": "'foo' is not one of 'squared'",
+    "solve A.npy b.npy --loss foo": "loss must be one of 'squared_error'",
     "solve A.npy b.npy --loss logistic": "Logistic needs labels of two classes",
     "solve A.npy minus.npy --loss poisson": "Poisson needs data that are not negative",
     "solve A.npy b.npy --penalty -1": "--penalty",
@@ -461,7 +461,7 @@ WRONG = {
     "factorize A.npy --components 0": "--components must be a positive integer or auto; got '0'",
     "factorize A.npy --components many": "got 'many'",
     "factorize A.npy --components 500": "--components must be at most",
-    "factorize A.npy --loss huber": "'huber' is not one of 'frobenius'",
+    "factorize A.npy --loss huber": "loss must be one of 'squared_error', 'kullback_leibler'; got 'huber'",
     "factorize minus.npy": "minus.npy must hold a matrix",
     "factorize signed.npy": "Negative values in data",
     "factorize A.npy --format csv": "--format csv needs a folder to write to. Add --out DIR.",
@@ -513,7 +513,7 @@ def matrix():
     return rng.random((20, 3)) @ rng.random((3, 15)) + 0.1 * rng.random((20, 15))
 
 
-@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize("loss", ["squared_error", "kullback_leibler"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_factorize_writes_what_the_estimator_finds(kind, loss, X, capsys):
     X = X if kind == "dense" else sparse.csc_array(np.where(X > 0.6, X, 0.0))

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import kl_div
 
-from conepursuit.kernels.divergence_factors import extrapolate, update_dense, update_sparse
+from conepursuit.kernels.factorization.divergence import extrapolate, update_dense, update_sparse
 
 NONE = np.empty((0, 0))
 

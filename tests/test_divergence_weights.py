@@ -9,8 +9,8 @@ from scipy.optimize import minimize, nnls
 from scipy.special import kl_div
 
 from conepursuit import KullbackLeibler, nnfit
-from conepursuit.kernels.divergence_newton import empty_space, settle
-from conepursuit.kernels.divergence_weights import fit_rows, minimiser
+from conepursuit.kernels.factorization.divergence_newton import empty_space, settle
+from conepursuit.kernels.factorization.divergence_weights import fit_rows, minimiser
 
 PENALTIES = [(0.0, 0.0), (0.7, 0.0), (0.0, 0.4), (0.2, 3.0)]
 WITHIN = 1.0001e-9

@@ -20,11 +20,11 @@ from conepursuit import (
     minimize,
 )
 from conepursuit.atoms.power import GAIN
-from conepursuit.factors.base import NO_PENALTIES, Penalty
-from conepursuit.factors.data import FactorData
-from conepursuit.factors.greedy import factorize
-from conepursuit.factors.held_out import held_out
-from conepursuit.kernels.hals import hals
+from conepursuit.factorization.data import FactorData
+from conepursuit.factorization.greedy import factorize
+from conepursuit.factorization.held_out import held_out
+from conepursuit.factorization.losses import NO_PENALTIES, Penalty
+from conepursuit.kernels.factorization.hals import hals
 
 
 def low_rank(m=30, n=20, k=4, seed=0, noise=0.1):

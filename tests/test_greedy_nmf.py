@@ -24,7 +24,7 @@ from conepursuit.datasets import load_cbcl_faces, load_reuters
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
 needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
 rng = np.random.default_rng(0)
-LOSSES = ("frobenius", "kullback-leibler")
+LOSSES = ("squared_error", "kullback_leibler")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -48,7 +48,7 @@ def objective(X, model, W):
     return 0.5 * float(np.sum((X - W @ model.components_) ** 2))
 
 
-@parametrize_with_checks([GreedyNMF(2), GreedyNMF(2, loss="kullback-leibler")])
+@parametrize_with_checks([GreedyNMF(2), GreedyNMF(2, loss="kullback_leibler")])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -57,7 +57,7 @@ def test_scikit_learns_checks(estimator, check):
 @pytest.mark.parametrize("algorithm", ["fcmp", "pwmp"])
 @pytest.mark.parametrize("correction", ["auto", "gcd", None])
 def test_every_fit_is_monotone_and_nonnegative(loss, algorithm, correction):
-    if correction == "gcd" and loss != "frobenius":
+    if correction == "gcd" and loss != "squared_error":
         pytest.skip("greedy coordinate descent is for least squares")
     X = mixture()
     model = GreedyNMF(6, loss=loss, algorithm=algorithm, correction=correction)
@@ -217,7 +217,7 @@ class TestUnusualData:
         X = mixture()
         want = self.fit(loss, X)[0].reconstruction_err_
         got = self.fit(loss, scale * X)[0].reconstruction_err_
-        factor = scale if loss == "frobenius" else np.sqrt(scale)
+        factor = scale if loss == "squared_error" else np.sqrt(scale)
         np.testing.assert_allclose(got / factor, want, rtol=1e-3)
 
     @pytest.mark.parametrize("scale", [1e-50, 1e-20, 1e20, 1e50])
@@ -227,7 +227,7 @@ class TestUnusualData:
         for penalty in (0.0, 1e-300):  # with a penalty, data keep their units
             options = {"alpha_W": penalty, "alpha_H": penalty, "max_iter": 20}
             got = self.fit(loss, scale * X, **options)[0].reconstruction_err_
-            factor = scale if loss == "frobenius" else np.sqrt(scale)
+            factor = scale if loss == "squared_error" else np.sqrt(scale)
             np.testing.assert_allclose(got / factor, want, rtol=0.02)
 
     def test_a_row_without_any_entry(self, loss):
@@ -251,9 +251,9 @@ class TestUnusualData:
         ({"n_components": 0}, 'n_components must be a positive integer or "auto"; got 0'),
         ({"n_components": 2.5}, 'n_components must be a positive integer or "auto"; got 2.5'),
         ({"n_components": "all"}, "n_components must be a positive integer"),
-        ({"loss": "kl"}, "loss must be one of 'frobenius', 'kullback-leibler'; got 'kl'"),
+        ({"loss": "kl"}, "loss must be one of 'squared_error', 'kullback_leibler'; got 'kl'"),
         ({"algorithm": "omp"}, "algorithm must be one of"),
-        ({"correction": "mu"}, "correction='mu' is not for loss='frobenius'"),
+        ({"correction": "mu"}, "correction='mu' is not for loss='squared_error'"),
         ({"alpha_W": -1.0}, "alpha_W must be finite and not negative; got -1.0"),
         ({"l1_ratio": 2.0}, "l1_ratio must be between 0 and 1; got 2.0"),
         ({"max_iter": 0}, "max_iter must be an integer, 1 or more; got 0"),
@@ -332,7 +332,7 @@ def test_weights_for_missing_entries_are_exact(options):
 def test_weights_of_least_divergence_with_missing_entries_and_a_ridge():
     X = mixture()
     holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
-    model = GreedyNMF(3, loss="kullback-leibler", alpha_W=1e-3, alpha_H=1e-3).fit(holed)
+    model = GreedyNMF(3, loss="kullback_leibler", alpha_W=1e-3, alpha_H=1e-3).fit(holed)
     for x, w in zip(holed[:5], model.transform(holed), strict=False):
         seen, ridge = ~np.isnan(x), 1e-3 * X.shape[1]
         G = model.components_[:, seen]
@@ -376,7 +376,7 @@ def test_where_penalties_exceed_all_atoms_the_answer_is_zero(alpha):
 def test_divergences_of_blocks_are_as_low_as_those_of_random_starts():
     X = np.kron(np.eye(6), np.ones((10, 10)))
     for rank in (3, 4):
-        ours = GreedyNMF(rank, loss="kullback-leibler").fit(X).reconstruction_err_
+        ours = GreedyNMF(rank, loss="kullback_leibler").fit(X).reconstruction_err_
         options = {"solver": "mu", "beta_loss": "kullback-leibler", "init": "random"}
         fits = [NMF(rank, random_state=seed, **options).fit(X) for seed in range(5)]
         assert ours <= 1.01 * min(fit.reconstruction_err_ for fit in fits)
@@ -386,7 +386,7 @@ def test_what_is_refused_rather_than_ignored():
     X, M = mixture(), np.ones((40, 25))
     M[0, 0] = 0.0
     with pytest.raises(ValueError, match="the entry_weight of a sparse X is not supported"):
-        GreedyNMF(2, loss="kullback-leibler").fit(
+        GreedyNMF(2, loss="kullback_leibler").fit(
             sparse.csr_array(X), entry_weight=sparse.csr_array(M)
         )
     with pytest.raises(ValueError, match='correction="gcd" needs all entries'):

@@ -23,7 +23,6 @@ from conepursuit import (
     Poisson,
     Status,
     certify,
-    closing,
     minimize,
     nnfit,
     nnls,
@@ -31,10 +30,11 @@ from conepursuit import (
     nnls_path,
     penalty_path,
 )
-from conepursuit.closing import conjugate_gradients
 from conepursuit.estimators import GreedyNMF
-from conepursuit.fitting import Problem
-from conepursuit.newton import inside
+from conepursuit.loss_fits import last_step
+from conepursuit.loss_fits.columns import Problem
+from conepursuit.loss_fits.last_step import conjugate_gradients
+from conepursuit.loss_fits.one_target import inside
 
 TWO = Cone(Dictionary(np.eye(2)))
 
@@ -205,7 +205,7 @@ def test_a_long_atom_does_not_hide_the_others():
         assert fit.value[0] == pytest.approx(one.value, rel=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize("loss", ["squared_error", "kullback_leibler"])
 @pytest.mark.filterwarnings("ignore:GreedyNMF made max_iter")
 def test_transform_is_no_worse_than_fit(loss):
     for seed in (*range(40), 302, 689):
@@ -219,14 +219,14 @@ def test_transform_is_no_worse_than_fit(loss):
             continue
         model = GreedyNMF(rank, loss=loss).fit(X)
         seen = ~np.isnan(X)
-        kind = LeastSquares if loss == "frobenius" else KullbackLeibler
+        kind = LeastSquares if loss == "squared_error" else KullbackLeibler
         reached = kind(X[seen]).value((model.transform(X) @ model.components_)[seen])
         found = 0.5 * model.reconstruction_err_**2
         assert reached <= found * (1 + 1e-9) + 1e-12 * np.nansum(X**2)
 
 
 def test_factors_whose_squares_underflow():
-    W = GreedyNMF(4, loss="kullback-leibler", rank_growth=0.5).fit_transform(np.eye(3, 7))
+    W = GreedyNMF(4, loss="kullback_leibler", rank_growth=0.5).fit_transform(np.eye(3, 7))
     assert np.isfinite(W).all()
 
 
@@ -358,13 +358,13 @@ def test_a_linear_system_asks_nothing_of_atoms_that_are_not_in_it(monkeypatch):
         assert (right[rows == 0] == 0).all()
         return conjugate_gradients(product, right, error, most)
 
-    monkeypatch.setattr(closing, "conjugate_gradients", recorded)
+    monkeypatch.setattr(last_step, "conjugate_gradients", recorded)
     rng = np.random.default_rng(0)
     A, weights = rng.random((200, 60)), rng.random(60) * (np.arange(60) < 42)
     loss = LeastSquares(A @ weights)
     problem = Problem(loss, Dictionary(A), 0.0)
     problem.choose(np.arange(60) < 50)
-    _point, gap, proven = closing.closed(problem, problem.at(1.001 * weights), 1e-8, direct=False)
+    _point, gap, proven = last_step.closed(problem, problem.at(1.001 * weights), 1e-8, direct=False)
     assert max(seen) >= 8
     assert proven
     assert gap <= 1e-7

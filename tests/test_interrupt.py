@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from conepursuit.batches import chunks, run
+from conepursuit.matrix_fits.threads import chunks, run
 
 PATIENCE = 60
 """Seconds, a fraction of what the whole of the work would take."""

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from conepursuit.kernels import losses
 from conepursuit.kernels.constants import (
     BETA,
     CONVERGED,
@@ -19,7 +18,8 @@ from conepursuit.kernels.constants import (
     MAX_STEPS,
     SQUARED,
 )
-from conepursuit.kernels.newton import fit_losses
+from conepursuit.kernels.loss_fits import losses
+from conepursuit.kernels.loss_fits.many_targets import fit_losses
 
 LOSSES = [
     (SQUARED, 0.0),

@@ -26,7 +26,7 @@ needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names n
 
 
 def multiplicative_kl(*arguments, **options):
-    return multiplicative(*arguments, loss="kullback-leibler", **options)
+    return multiplicative(*arguments, loss="kullback_leibler", **options)
 
 
 SQUARED = [multiplicative, alternating_least_squares, greedy_coordinate_descent]
@@ -98,7 +98,8 @@ def test_sparse_data_give_what_dense_ones_do(baseline, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("baseline", "loss"), [(multiplicative, "frobenius"), (multiplicative_kl, "kullback-leibler")]
+    ("baseline", "loss"),
+    [(multiplicative, "frobenius"), (multiplicative_kl, "kullback-leibler")],
 )
 def test_multiplicative_updates_are_those_of_scikit_learn(baseline, loss):
     X = made() + 0.01

@@ -22,8 +22,8 @@ from conepursuit import (
     minimize,
     nnfit,
 )
-from conepursuit.closing import closed
-from conepursuit.fitting import Problem
+from conepursuit.loss_fits.columns import Problem
+from conepursuit.loss_fits.last_step import closed
 
 LOSSES = {
     "logistic": lambda y, **kw: Logistic(y > np.median(y), **kw),

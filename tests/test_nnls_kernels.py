@@ -6,14 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conepursuit import FCMP, Cone, Dictionary, LeastSquares, minimize, nnls
-from conepursuit import working_set as ws
-from conepursuit.batches import batch_kernel
-from conepursuit.kernels import coordinate, passes, table
-from conepursuit.kernels.inverse import aligned, padded
-from conepursuit.kernels.refinement import accurate_dot
-from conepursuit.kernels.target import fit_target
+from conepursuit.kernels.least_squares import coordinate, supports
+from conepursuit.kernels.least_squares.inverse import aligned, padded
+from conepursuit.kernels.least_squares.one_target import fit_target
+from conepursuit.kernels.least_squares.refinement import accurate_dot
+from conepursuit.kernels.shared import passes
+from conepursuit.least_squares import large as ws
+from conepursuit.least_squares.large import WorkingSet, exact_fit, fit_large
+from conepursuit.least_squares.many import batch_kernel
+from conepursuit.least_squares.survey import survey
 from conepursuit.linear import matvec, rmatvec
-from conepursuit.working_set import WorkingSet, exact_fit, fit_large, survey
 
 
 def problem(seed, m, n, *, signed=False):
@@ -182,7 +184,7 @@ def test_tables_solve_every_support(seed, n):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n + 2, n))
     G = A.T @ A
-    M, *_ = table.tabulate(G, n, len(A))
+    M, *_ = supports.tabulate(G, n, len(A))
     c = A.T @ rng.standard_normal(len(A))
     support = int(rng.integers(1, 1 << n))
     used = [j for j in range(n) if support >> j & 1]

@@ -89,7 +89,9 @@ def test_progress_bar(capsys, monkeypatch):
     A, B = targets((20, 12), 50)
     console = Console(force_terminal=True, width=100)
     shown = callbacks.batch_progress
-    monkeypatch.setattr("conepursuit.batches.batch_progress", lambda n: shown(n, console))
+    monkeypatch.setattr(
+        "conepursuit.least_squares.many.batch_progress", lambda n: shown(n, console)
+    )
     same(nnls(A, B), nnls(A, B, progress=True))
     assert "50/50" in capsys.readouterr().out
     nnls(A, B)

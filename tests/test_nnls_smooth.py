@@ -5,8 +5,8 @@ import pytest
 import scipy.optimize
 
 from conepursuit import nnls
-from conepursuit.whole import are_neighbours, fit_whole, is_small
-from conepursuit.working_set import fit_large
+from conepursuit.least_squares.large import fit_large
+from conepursuit.least_squares.whole import are_neighbours, fit_whole, is_small
 
 
 def bumps(m, n, width):

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from conepursuit import FCMP, OMP, Cone, Dictionary, Hull, LeastSquares, Span, minimize
-from conepursuit.corrective import Metric
-from conepursuit.kernels.active_set import DEPENDENT
-from conepursuit.kernels.factor import append, remove, rotate
-from conepursuit.refit import Factor, bounded, free, nonnegative
+from conepursuit.kernels.shared.quadratic_programs import DEPENDENT
+from conepursuit.kernels.shared.triangular import append, remove, rotate
+from conepursuit.pursuit.full_correction import Metric
+from conepursuit.pursuit.weight_programs import Factor, bounded, free, nonnegative
 from problems import brute_force_nnls
 
 

@@ -19,8 +19,8 @@ from conepursuit import (
     nnfit,
     nnls,
 )
-from conepursuit.kernels import certificate as kernel
-from conepursuit.kernels.refinement import accurate_slopes
+from conepursuit.kernels.least_squares import certificate as kernel
+from conepursuit.kernels.least_squares.refinement import accurate_slopes
 from conepursuit.rounding import UNIT, doubled_rounding, lane_rounding, product_rounding
 from exact import Problem, exceeds
 from families import FAMILIES

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import nnls
 
-from conepursuit.kernels.weighted_factors import (
+from conepursuit.kernels.factorization.weighted import (
     COMPONENTS,
     observed_value,
     sweep_by_grams,

@@ -148,3 +148,14 @@ def as_real_array(data: Any, name: str) -> Array:
             f"{name} must hold real numbers; got dtype {array.dtype}. Convert it to float64 first."
         )
     return array.astype(np.float64)
+
+
+NO_LIMIT = 2**60
+"""Larger counts than this are not told apart; it fits into the integers of the kernels."""
+
+
+def count(number: Any, name: str) -> int:
+    """Return a positive integer, or say why it is none; no more than `NO_LIMIT`."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"{name} must be a positive integer; got {number!r}.")
+    return min(int(number), NO_LIMIT)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf, log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from conepursuit.results import State
+if TYPE_CHECKING:
+    from conepursuit.pursuit.results import State
 
 
 class ProgressBar:

@@ -53,7 +53,7 @@ def _times(matrix: Array, vector: Array) -> Array:
     """``matrix @ vector`` with float64 sums; float32 is read once, at half the memory."""
     if matrix.dtype == np.float64:
         return matrix @ vector
-    from conepursuit.kernels.passes import times, transposed_times
+    from conepursuit.kernels.shared.passes import times, transposed_times
 
     wide = np.ascontiguousarray(vector, dtype=np.float64)
     if matrix.flags.c_contiguous:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from conepursuit.arrays import Array
-from conepursuit.results import Result
+
+if TYPE_CHECKING:
+    from conepursuit.pursuit.results import Result
 
 LINES = ("-", "--", "-.", ":")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

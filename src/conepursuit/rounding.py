@@ -10,6 +10,8 @@ docs/certificates.md tells how proofs use them.
 
 from __future__ import annotations
 
+from math import sqrt
+
 UNIT = 2.0**-53
 """Half the distance from 1 to the next number: the largest relative error of one operation."""
 
@@ -42,6 +44,15 @@ def product_rounding(m: int) -> float:
 def lane_rounding(m: int) -> float:
     """Return what `product_rounding` does, for 16 partial sums, added in pairs at the end."""
     return 1.02 * UNIT * (m // LANES + 14)
+
+
+def expected_rounding(m: int) -> float:
+    """Return the error of an inner product of m terms, relative to ||a|| ||b||, that is usual.
+
+    Errors of either sign cancel, so that it grows like the root of m. Decisions that prove nothing
+    are made with it, such as which atoms still descend; below it a slope may be rounding alone.
+    """
+    return 2.0 * UNIT * (16.0 + sqrt(m))
 
 
 def resolution(m: int) -> float:

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from conepursuit.algorithms import FCMP, Algorithm
 from conepursuit.arrays import Array, inner, norm
 from conepursuit.atoms import AtomSet, Dictionary
-from conepursuit.domains import Cone, Domain, Hull, Span
 from conepursuit.objectives import LeastSquares, Objective
-from conepursuit.results import State
-from conepursuit.solve import iterates, minimize
+from conepursuit.pursuit.algorithms import FCMP, Algorithm
+from conepursuit.pursuit.domains import Cone, Domain, Hull, Span
+from conepursuit.pursuit.results import State
+from conepursuit.pursuit.solve import iterates, minimize
 
 STEP = 1e-5
 """Relative length of a finite difference; its error is of second order."""

@@ -154,9 +154,7 @@ class AtomSet(ABC):
         """Return a bound on the rounding of <g, a>, for an atom of length one."""
         return product_rounding(prod(self.shape)) * norm(gradient)
 
-    def ascends(
-        self, gradient: Array, answer: Atoms, penalty: float, margin: float = 0.0
-    ) -> bool:
+    def ascends(self, gradient: Array, answer: Atoms, penalty: float, margin: float = 0.0) -> bool:
         """Return whether <g, a> >= margin ||a|| - penalty for every atom, whatever the rounding.
 
         `answer` is the oracle's. Only an exact oracle can tell.

@@ -151,9 +151,7 @@ class Dictionary(AtomSet):
         shortest = float(self.norms[self.norms > 0].min(initial=inf))
         return self.shape[0] * float(np.finfo(np.float64).smallest_subnormal) / shortest
 
-    def ascends(
-        self, gradient: Array, answer: Atoms, penalty: float, margin: float = 0.0
-    ) -> bool:
+    def ascends(self, gradient: Array, answer: Atoms, penalty: float, margin: float = 0.0) -> bool:
         lookup = getattr(answer, "lookup", None)
         if self.norms is None or not isinstance(lookup, Pass):
             return super().ascends(gradient, answer, penalty, margin)

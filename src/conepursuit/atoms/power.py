@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from conepursuit.arrays import Array
-from conepursuit.factored import FactoredMatrix
+from conepursuit.low_rank import FactoredMatrix
 
 STEPS, SETTLED = 12, 0.02
 """Most steps of a short Lanczos run, and the relative residual that ends it."""

@@ -13,8 +13,8 @@ from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.power import Bounds, Pair, nonnegative_pairs, symmetric_pair
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
-from conepursuit.factored import FactoredMatrix
 from conepursuit.linear import SMALL
+from conepursuit.low_rank import FactoredMatrix
 
 
 class RankOnes(Vectors):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 from typer.core import TyperGroup
 
 from conepursuit.cli import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, complain
+from conepursuit.losses import loss_named, named_losses
 
 
 class Commands(TyperGroup):
@@ -32,21 +34,25 @@ app = typer.Typer(
 )
 
 
-class Loss(StrEnum):
-    """What `solve` minimises."""
+def loss_option(old: tuple[str, ...], help_: str, *, factorizes: bool = False) -> Any:
+    """Return the option --loss, which takes the names in the table and says what replaced old ones.
 
-    SQUARED = "squared"
-    HUBER = "huber"
-    POISSON = "poisson"
-    KULLBACK_LEIBLER = "kullback-leibler"
-    LOGISTIC = "logistic"
+    `help_` comes after the names.
+    """
+    names = named_losses(factorizes=factorizes)
 
+    def read(given: str) -> str:
+        try:
+            with catch_warnings():
+                simplefilter("ignore", DeprecationWarning)  # said in the way of a command line
+                name = loss_named(given, names, old).name
+        except ValueError as wrong:
+            raise typer.BadParameter(str(wrong)) from None
+        if name != given:
+            complain(f"--loss {given} is called {name} now; the old name will be removed.", DONE)
+        return name
 
-class FactorLoss(StrEnum):
-    """What `factorize` minimises."""
-
-    FROBENIUS = "frobenius"
-    KULLBACK_LEIBLER = "kullback-leibler"
+    return typer.Option(parser=read, metavar="LOSS", help=f"{', '.join(names)}{help_}.")
 
 
 class Format(StrEnum):
@@ -108,8 +114,8 @@ def solve(
         str, typer.Argument(metavar="B", help="The target, or one for each column.")
     ],
     loss: Annotated[
-        Loss, typer.Option(metavar="LOSS", help=f"{', '.join(Loss)}; huber is linear beyond 1.")
-    ] = Loss.SQUARED,
+        str, loss_option(("squared", "kullback-leibler"), "; huber is linear beyond 1")
+    ] = "squared_error",
     penalty: Annotated[
         float, typer.Option(min=0.0, metavar="LAMBDA", help="Penalty on the sum of the weights.")
     ] = 0.0,
@@ -140,9 +146,9 @@ def solve(
         from conepursuit.cli import solving
 
         return solving.solve(
-            atoms, targets, layout, loss=loss.value, penalty=penalty, max_atoms=max_atoms, out=out
+            atoms, targets, layout, loss=loss, penalty=penalty, max_atoms=max_atoms, out=out
         )
-    if loss != Loss.SQUARED or penalty or max_atoms is not None or out is not None:
+    if loss != "squared_error" or penalty or max_atoms is not None or out is not None:
         raise ValueError(
             "--certify audits a fit by least squares, and goes with none of --loss, --penalty, "
             "--max-atoms and --out. In Python, conepursuit.certify audits fits of any loss."
@@ -153,7 +159,7 @@ def solve(
 
 
 @app.command(
-    epilog="Example: conepursuit factorize X.csv --components 10 --loss kullback-leibler --out fit"
+    epilog="Example: conepursuit factorize X.csv --components 10 --loss kullback_leibler --out fit"
 )
 def factorize(
     matrix: Annotated[
@@ -163,8 +169,8 @@ def factorize(
         str, typer.Option(metavar="K", help="The rank, or auto to let held-out entries choose.")
     ] = "auto",
     loss: Annotated[
-        FactorLoss, typer.Option(metavar="LOSS", help=f"{', '.join(FactorLoss)}.")
-    ] = FactorLoss.FROBENIUS,
+        str, loss_option(("frobenius", "kullback-leibler"), "", factorizes=True)
+    ] = "squared_error",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write W, H, the path of ranks and a summary there."),
@@ -187,7 +193,7 @@ def factorize(
         matrix,
         Layout(header, row_names),
         components=components,
-        loss=loss.value,
+        loss=loss,
         out=out,
         format_=None if format_ is None else format_.value,
     )

@@ -12,7 +12,7 @@ from conepursuit.cli.display import facts, gap_in_words, heading, show_files, sp
 from conepursuit.cli.fits import Problem, read_problem, read_weights, target_names
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.tables import DETECT
-from conepursuit.nnls import certify_nnls
+from conepursuit.least_squares.audit import certify_nnls
 
 TOLERANCE, ROUNDING = 1e-8, 1e-14
 """An answer passes whose gap is at most this share of the decrease since 0, or of 1/2 ||b||^2."""

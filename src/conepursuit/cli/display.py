@@ -47,7 +47,7 @@ def facts(lines: Sequence[tuple[str, str]]) -> Table:
 
 def heading(problem: Problem) -> str:
     """Return what was solved, in words."""
-    squared = problem.loss == "squared"
+    squared = problem.loss == "squared_error"
     kind = "Non-negative least squares" if squared else f"Non-negative fit, {problem.loss} loss"
     parts = [f"{kind}, {problem.A.size}"]
     parts += [f"penalty {problem.penalty:g}"] if problem.penalty else []

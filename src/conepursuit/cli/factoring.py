@@ -79,7 +79,7 @@ def show(console: Console, data: Data, model: Any) -> None:
     note = f"ranks 1 to {first} are not shown; --out writes all" if first else ""
     title = f"Non-negative factorisation, {data.size}, {model.loss} loss"
     headings = ("rank", "objective", "oracle accuracy")
-    what = "||X - W H||" if model.loss == "frobenius" else "root of twice the divergence"
+    what = "||X - W H||" if model.loss == "squared_error" else "root of twice the divergence"
     used = int(model.components_.any(axis=1).sum())
     lines = [
         (

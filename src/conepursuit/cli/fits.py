@@ -14,25 +14,10 @@ from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import Data, read_matrix, read_targets
 from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json
-from conepursuit.nnfit import nnfit
-from conepursuit.nnls import nnls
-from conepursuit.objectives import (
-    EntrywiseLoss,
-    Huber,
-    KullbackLeibler,
-    LeastSquares,
-    Logistic,
-    Poisson,
-)
-from conepursuit.results import Status
-
-LOSSES: dict[str, type[EntrywiseLoss]] = {
-    "squared": LeastSquares,
-    "huber": Huber,
-    "poisson": Poisson,
-    "kullback-leibler": KullbackLeibler,
-    "logistic": Logistic,
-}
+from conepursuit.least_squares.api import nnls
+from conepursuit.loss_fits.api import nnfit
+from conepursuit.losses import LOSSES
+from conepursuit.status import Status
 
 PARTS = 50
 """Into so many parts many targets are divided, between which a progress bar moves."""
@@ -47,7 +32,7 @@ class Problem:
     A, b : Data
         The files.
     loss : str
-        One of `LOSSES`.
+        One of `losses.LOSSES`.
     penalty : float
         On the sum of the weights.
     max_atoms : int, optional
@@ -56,14 +41,14 @@ class Problem:
 
     A: Data
     b: Data
-    loss: str = "squared"
+    loss: str = "squared_error"
     penalty: float = 0.0
     max_atoms: int | None = None
 
     @property
     def plain(self) -> bool:
         """Whether it is least squares without a penalty."""
-        return self.loss == "squared" and not self.penalty
+        return self.loss == "squared_error" and not self.penalty
 
     @property
     def measure(self) -> str:
@@ -73,7 +58,7 @@ class Problem:
     @property
     def objective(self) -> str:
         """What is minimised, and what gaps are of."""
-        loss = "1/2 ||A x - b||^2" if self.loss == "squared" else f"{self.loss} loss"
+        loss = "1/2 ||A x - b||^2" if self.loss == "squared_error" else f"{self.loss} loss"
         return f"{loss} + {self.penalty:g} sum(x)" if self.penalty else loss
 
     @property
@@ -135,7 +120,7 @@ class Fit:
 def fit_all(problem: Problem, advance: Callable[[int], None]) -> Fit:
     """Fit every target; `advance` is told how many more are done."""
     b = problem.b.values
-    LOSSES[problem.loss](b)  # says what is wrong with any of the targets before the first is fitted
+    LOSSES[problem.loss].of(b)  # says what is wrong with any target before the first is fitted
     if not problem.many:
         return _fit(problem, b)
     step = -(-b.shape[1] // PARTS)
@@ -156,7 +141,7 @@ def _fit(problem: Problem, b: Array) -> Fit:
         found = nnls(A, b, max_atoms=problem.max_atoms)
         measure = found.rnorm
     elif problem.max_atoms is None:
-        found = nnfit(LOSSES[problem.loss](b), A, penalty=penalty)
+        found = nnfit(LOSSES[problem.loss].of(b), A, penalty=penalty)
         measure = found.value
     else:
         return _fit_greedily(problem, b)
@@ -173,7 +158,7 @@ def _fit_greedily(problem: Problem, b: Array) -> Fit:
 
     m = len(b)  # the estimators minimise means
     settings = Settings(alpha=problem.penalty / m, max_atoms=problem.max_atoms, tol=1e-8)
-    fits = fit_linear(problem.A.values, LOSSES[problem.loss](b), settings)
+    fits = fit_linear(problem.A.values, LOSSES[problem.loss].of(b), settings)
     if any(fit.status is Status.INTERRUPTED for fit in fits):
         raise KeyboardInterrupt
     status = np.empty(len(fits), dtype=object)

@@ -25,10 +25,10 @@ from conepursuit.estimators.linear import (
     with_intercept,
 )
 from conepursuit.estimators.regression import LinearRegressor, checked, keep
-from conepursuit.nnfit import nnfit
+from conepursuit.loss_fits.api import nnfit
 from conepursuit.objectives import EntrywiseLoss
-from conepursuit.penalties import descending, largest_penalty, penalty_grid
-from conepursuit.results import Status
+from conepursuit.pursuit.penalty_path import descending, largest_penalty, penalty_grid
+from conepursuit.status import Status
 
 
 class ConicRegressorCV(LinearRegressor):

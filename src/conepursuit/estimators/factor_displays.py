@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, count
 from conepursuit.estimators.panels import (
     bars_height,
     check_image,
@@ -23,7 +23,6 @@ from conepursuit.estimators.panels import (
     weights_for,
 )
 from conepursuit.plotting import COLOURS
-from conepursuit.targets import count
 
 
 @dataclass(eq=False)

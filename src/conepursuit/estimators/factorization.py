@@ -20,14 +20,14 @@ from sklearn.utils.validation import (
 from threadpoolctl import ThreadpoolController
 
 from conepursuit.arrays import Array, is_integer, is_number
-from conepursuit.factors.base import Penalty
-from conepursuit.factors.data import FactorData
-from conepursuit.factors.greedy import Factorization, factorize
-from conepursuit.factors.held_out import choose_rank
-from conepursuit.targets import tolerance
+from conepursuit.factorization.data import FactorData
+from conepursuit.factorization.greedy import Factorization, factorize
+from conepursuit.factorization.held_out import choose_rank
+from conepursuit.factorization.losses import Penalty
+from conepursuit.losses import OLD_NAMES, loss_named, named_losses
+from conepursuit.matrix_fits.arguments import tolerance
 
 CHOICES: dict[str, tuple[str | None, ...]] = {
-    "loss": ("frobenius", "kullback-leibler"),
     "algorithm": ("fcmp", "pwmp"),
     "correction": ("auto", "hals", "gcd", "mu", None),
 }
@@ -54,13 +54,13 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_components : int or "auto"
         The rank. "auto" goes on while entries that were held out are fitted better, and fits all
         entries with the least rank that is not worse by more than chance.
-    loss : {"frobenius", "kullback-leibler"}
+    loss : {"squared_error", "kullback_leibler"}
         The loss.
     algorithm : {"fcmp", "pwmp"}
         How weights are fitted when an atom joins: all of them, or by one pairwise step.
     correction : {"auto", "hals", "gcd", "mu", None}
-        How atoms are corrected: by hierarchical least squares ("hals", for "frobenius") or
-        multiplicative steps ("mu", for "kullback-leibler"), both with extrapolation; by greedy
+        How atoms are corrected: by hierarchical least squares ("hals", for "squared_error") or
+        multiplicative steps ("mu", for "kullback_leibler"), both with extrapolation; by greedy
         coordinate descent ("gcd"), as in the paper; or not at all.
     alpha_W, alpha_H : float
         Weights of the penalties of W and H, with the scaling of `sklearn.decomposition.NMF`.
@@ -126,7 +126,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self,
         n_components: int | str = "auto",
         *,
-        loss: str = "frobenius",
+        loss: str = "squared_error",
         algorithm: str = "fcmp",
         correction: str | None = "auto",
         alpha_W: float = 0.0,
@@ -294,10 +294,10 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 f"entry is {given.min():g}. Shift or clip X."
             )
         X, M = observed_entries(X, entry_weight)
-        divergence = self.loss == "kullback-leibler"
+        divergence = self._loss_name() == "kullback_leibler"
         if divergence and M is not None and sparse.issparse(X):
             raise ValueError(
-                "with loss='kullback-leibler' the entry_weight of a sparse X is not supported. "
+                "with loss='kullback_leibler' the entry_weight of a sparse X is not supported. "
                 "Give X.toarray() and entry_weight.toarray()."
             )
         plain = self.alpha_W == 0 and self.alpha_H == 0
@@ -314,7 +314,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, choices))}; got {given!r}."
                 )
-        wrong = "mu" if self.loss == "frobenius" else ("hals", "gcd")
+        wrong = "mu" if self._loss_name(warn=True) == "squared_error" else ("hals", "gcd")
         if self.correction is not None and self.correction in wrong:
             raise ValueError(
                 f'correction={self.correction!r} is not for loss={self.loss!r}. Use "auto".'
@@ -330,6 +330,13 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if not (is_integer(given) and given >= least):
                 raise ValueError(f"{name} must be an integer, {least} or more; got {given!r}.")
         tolerance(self.tol)
+
+    def _loss_name(self, warn: bool = False) -> str:
+        """Return the name of the loss; an old one warns, if asked to."""
+        if not warn and isinstance(self.loss, str):
+            return OLD_NAMES.get(self.loss, self.loss)
+        names = named_losses(factorizes=True)
+        return loss_named(self.loss, names, old=("frobenius", "kullback-leibler")).name
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

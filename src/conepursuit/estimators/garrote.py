@@ -20,7 +20,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
-from conepursuit.domains import Cone
 from conepursuit.estimators.classification import LinearClassifier
 from conepursuit.estimators.linear import (
     ALGORITHMS,
@@ -35,8 +34,10 @@ from conepursuit.estimators.linear import (
 )
 from conepursuit.estimators.regression import LinearRegressor, checked, keep
 from conepursuit.objectives import EntrywiseLoss, LeastSquares, Logistic
-from conepursuit.points import as_iterate
-from conepursuit.results import Status, audited
+from conepursuit.pursuit.certify import audited
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.starts import as_iterate
+from conepursuit.status import Status
 
 COORDINATE_DESCENT = "nng"
 

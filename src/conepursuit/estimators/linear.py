@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from warnings import warn
@@ -11,25 +11,24 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
-from conepursuit.arrays import EPS, Array, Vector, is_number
+from conepursuit.arrays import EPS, Array, Vector, count, is_number
 from conepursuit.atoms.dictionary import Dictionary
-from conepursuit.domains import Cone
-from conepursuit.nnfit import nnfit
-from conepursuit.nnls import nnls
+from conepursuit.least_squares.api import nnls
+from conepursuit.loss_fits.api import nnfit
+from conepursuit.losses import loss_named, named_losses
+from conepursuit.matrix_fits.arguments import tolerance
 from conepursuit.objectives import (
     EntrywiseLoss,
     FreeIntercept,
-    Huber,
-    KullbackLeibler,
     LeastSquares,
     Objective,
-    Poisson,
 )
-from conepursuit.results import State, Status
-from conepursuit.solve import minimize
-from conepursuit.steps import AdaptiveStep
-from conepursuit.targets import count, tolerance
+from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.results import State
+from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.steps import AdaptiveStep
+from conepursuit.status import Status
 
 ALGORITHMS: dict[str, Algorithm] = {
     "fcmp": FCMP(variant=1),
@@ -131,17 +130,7 @@ class LinearFit:
 
 def loss_of(name: str, y: Array, weights: Array | None, delta: float) -> EntrywiseLoss:
     """Return the loss of a regression by its name in estimators."""
-    if name == "huber":
-        return Huber(y, delta, weights=weights)
-    losses: dict[str, Callable[..., EntrywiseLoss]] = {
-        "squared_error": LeastSquares,
-        "poisson": Poisson,
-        "kullback_leibler": KullbackLeibler,
-    }
-    if not isinstance(name, str) or name not in losses:
-        known = ", ".join(repr(known) for known in [*losses, "huber"])
-        raise ValueError(f"loss must be one of {known}; got {name!r}.")
-    return losses[name](y, weights=weights)
+    return loss_named(name, named_losses(labels=False)).of(y, weights=weights, delta=delta)
 
 
 def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFit]:

@@ -16,6 +16,7 @@ from conepursuit.estimators.linear import (
     loss_of,
     warn_unless_converged,
 )
+from conepursuit.losses import LOSSES
 
 SPARSE = ("csr", "csc")
 
@@ -160,7 +161,7 @@ class ConicRegressor(LinearRegressor):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.target_tags.positive_only = self.loss in ("poisson", "kullback_leibler")
+        tags.target_tags.positive_only = self.loss in LOSSES and LOSSES[self.loss].counts
         return tags
 
 

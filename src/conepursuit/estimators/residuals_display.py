@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, count
 from conepursuit.estimators.panels import (
     bars_height,
     check_image,
@@ -22,7 +22,6 @@ from conepursuit.estimators.panels import (
 )
 from conepursuit.linear import dense
 from conepursuit.plotting import COLOURS
-from conepursuit.targets import count
 
 BLOCK = 2**21
 """So many entries of the data are dense at a time when residuals are taken."""

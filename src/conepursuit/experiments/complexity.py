@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms import Dictionary
 from conepursuit.datasets import iter_synthetic, make_sparse_conic
-from conepursuit.domains import Cone
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
 from conepursuit.experiments.synthetic import certified_optimum
 from conepursuit.objectives import LeastSquares
 from conepursuit.plotting import COLOURS
-from conepursuit.solve import iterates, minimize
+from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.solve import iterates, minimize
 
 ALGORITHMS: dict[str, Algorithm] = {
     "NNMP": NNMP(),

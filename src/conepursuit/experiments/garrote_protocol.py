@@ -19,15 +19,15 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
 from conepursuit.arrays import Array, Vector, norm
 from conepursuit.atoms import NonnegativeSphere, UnitVectors
-from conepursuit.domains import Cone
 from conepursuit.kernels.garrote import logistic_sweeps
 from conepursuit.objectives import Logistic, Objective
-from conepursuit.results import Result
-from conepursuit.solve import minimize
-from conepursuit.steps import ExactStep, Stepper
+from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.results import Result
+from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.steps import ExactStep, Stepper
 
 N_SPLITS, TRAIN_SHARE, SEED = 100, 0.7, 5489
 RIDGE, GARROTE, SMOOTHNESS, N_ITER = 1e-2, 1.0, 1000.0, 100

@@ -19,7 +19,7 @@ from conepursuit.datasets import load_cbcl_faces
 from conepursuit.experiments import nmf_baselines as peers
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
 from conepursuit.experiments.nmf import Baseline, greedy_path, run_baseline, timed
-from conepursuit.factors.greedy import TRIAL, TRIALS
+from conepursuit.factorization.greedy import TRIAL, TRIALS
 from conepursuit.plotting import COLOURS
 
 SWEEPS, RANKS, SEEDS = 30, range(1, 51), (0, 1, 2)
@@ -51,7 +51,7 @@ class RankPaths:
 
 
 KL_BASELINES: dict[str, Baseline] = {
-    "multiplicative": partial(peers.multiplicative, loss="kullback-leibler"),
+    "multiplicative": partial(peers.multiplicative, loss="kullback_leibler"),
     "cyclic": peers.cyclic_kl,
 }
 
@@ -117,7 +117,7 @@ def affordable(seconds: float, cost: float, most: int) -> int:
 def _kl_path(X: Array, rank: int, algorithm: str, sweeps: int) -> Vector:
     """Return the divergence of a greedy fit at all ranks up to this one."""
     most = {"rank_sweeps": sweeps, "max_iter": sweeps, "oracle_rounds": 0}
-    return greedy_path(X, rank, loss="kullback-leibler", algorithm=algorithm, **most)
+    return greedy_path(X, rank, loss="kullback_leibler", algorithm=algorithm, **most)
 
 
 def parts(quick: bool) -> dict[str, Part]:

@@ -26,7 +26,7 @@ from scipy import sparse
 from scipy.special import rel_entr
 
 from conepursuit.arrays import EPS, Array, Vector
-from conepursuit.kernels.greedy_factors import cyclic_kl_sweep, greedy_sweep
+from conepursuit.kernels.factorization.greedy import cyclic_kl_sweep, greedy_sweep
 
 Data: TypeAlias = Any
 """Non-negative data: an array or, where that is said, a sparse one."""
@@ -44,13 +44,13 @@ def multiplicative(
     *,
     max_iter: int = 100,
     random_state: int | None = None,
-    loss: Literal["squared", "kullback-leibler"] = "squared",
+    loss: Literal["squared_error", "kullback_leibler"] = "squared_error",
 ) -> Factors:
     """Multiply each entry by the ratio of the two parts of its slope [1]; X may be sparse."""
     X, W, H = prepared(X, n_components, random_state)
     ratio, objective = {
-        "squared": (_squared_ratio, squared_error),
-        "kullback-leibler": (_kl_ratio, divergence),
+        "squared_error": (_squared_ratio, squared_error),
+        "kullback_leibler": (_kl_ratio, divergence),
     }[loss]
     transposed, values = by_rows(X.T), np.empty(max_iter)
     for i in range(max_iter):

@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.algorithms import AFW, AMP, FCMP, FW, NNMP, PFW, PWMP, Algorithm
 from conepursuit.arrays import Array, Vector, norm
 from conepursuit.atoms import Dictionary
 from conepursuit.datasets import iter_synthetic
-from conepursuit.domains import Cone, Domain, Hull
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
 from conepursuit.experiments.pursuits import fnnomp, nnomp
 from conepursuit.objectives import LeastSquares
 from conepursuit.plotting import COLOURS
-from conepursuit.solve import minimize
-from conepursuit.steps import CurvatureStep
+from conepursuit.pursuit.algorithms import AFW, AMP, FCMP, FW, NNMP, PFW, PWMP, Algorithm
+from conepursuit.pursuit.domains import Cone, Domain, Hull
+from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.steps import CurvatureStep
 from conepursuit.theory import diameter
 
 N_PROBLEMS, N_ITER = 20, 50

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
 from conepursuit.arrays import Array
 from conepursuit.atoms import ApproximateOracle, AtomSet, Dictionary
-from conepursuit.domains import Cone
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
 from conepursuit.objectives import LeastSquares, Quadratic
-from conepursuit.solve import minimize
-from conepursuit.steps import CurvatureStep, ExactStep
+from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.steps import CurvatureStep, ExactStep
 from conepursuit.theory import (
     check_rates,
     cone_width,

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.algorithms import PWMP
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms import Dictionary
 from conepursuit.datasets import make_theta_set
-from conepursuit.domains import Cone
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Part, Table
 from conepursuit.objectives import LeastSquares
 from conepursuit.plotting import COLOURS
-from conepursuit.solve import minimize
+from conepursuit.pursuit.algorithms import PWMP
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.solve import minimize
 from conepursuit.theory import check_rates, cone_width, diameter, linear_bound, radius
 
 THETAS = np.arange(1, 16) / 10

@@ -1,10 +1,8 @@
-"""Numbers that kernels and their callers share; this module does not load numba."""
+"""Numbers that kernels and their callers share; this module loads neither numba nor numpy."""
 
 from __future__ import annotations
 
-import numpy as np
-
-EPS = float(np.finfo(np.float64).eps)
+EPS = 2.0**-52
 
 OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, CONVERGED = range(5)
 """Why a fit ended."""

@@ -22,7 +22,7 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import EPS
-from conepursuit.kernels.factor import dot
+from conepursuit.kernels.shared.triangular import dot
 
 ROUNDING = 4 * EPS
 """Share of the terms of a pull that is lost when they are added up."""

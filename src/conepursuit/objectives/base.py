@@ -91,6 +91,13 @@ class Objective(ABC):
         """Return whether f falls without end along d, so that it has no minimiser there."""
         return False
 
+    def covering_atom(self) -> Atoms | None:
+        """Return an atom on whose multiples f is finite, None where none is known beforehand.
+
+        For an f that is infinite at the origin: a run begins at the best multiple of it.
+        """
+        return None
+
     @property
     def counted(self) -> Array | bool:
         """Which entries of x matter, an array of bool; True for all of them."""

@@ -239,10 +239,9 @@ class FreeIntercept(Objective):
         """
         b = self.intercept(x)
         at, noise = x + b, product_rounding(x.size)
-        further: Array | float = EPS * (np.abs(x) + abs(b))
-        if isinstance(drift, float):
-            further = norm(further)
-        total = self.loss.gap_rounding(at, value, size, drift + further)
+        further = EPS * (np.abs(x) + abs(b))
+        drift = drift + (norm(further) if isinstance(drift, float) else further)
+        total = self.loss.gap_rounding(at, value, size, drift)
         above = self.loss.excess(value)
         return total + 4 * noise * (overlap(size, at) + (above if above < inf else abs(value)))
 

@@ -34,6 +34,15 @@ class EntrywiseLoss(Objective):
     unused = 0.0
     """What stands in for the data of entries that do not count."""
 
+    constants: Array | None = None
+    """What is added to the loss of each entry and does not depend on x, if anything is."""
+
+    bounded_slopes = False
+    """Whether no slope exceeds a bound, so that data of any size are safe."""
+
+    may_recede = False
+    """Whether some data leave f without a minimiser; see `recedes`."""
+
     def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
         self.y, self.weights = observed(y, weights, mask, self.unused)
         self.shape = tuple(self.y.shape)

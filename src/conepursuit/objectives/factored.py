@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import kl_div
 
-from conepursuit.arrays import EPS, Array, inner
+from conepursuit.arrays import EPS, Array, inner, norm
 from conepursuit.atoms.base import Atoms
-from conepursuit.factored import FactoredMatrix, product_at
+from conepursuit.atoms.rank_one import FactoredRankOnes
 from conepursuit.linear import as_matrix
+from conepursuit.low_rank import FactoredMatrix, product_at
 from conepursuit.objectives.base import Objective
 from conepursuit.objectives.quadratic import least_gap
 
@@ -122,6 +123,11 @@ class FactoredKullbackLeibler(_FactoredObjective):
         if not np.isfinite(ratio).all():
             return inf, FactoredMatrix(ones[0] * inf, ones[1])
         return value, FactoredMatrix(*ones, base, -1.0)
+
+    def covering_atom(self) -> Atoms:
+        """Return the product of the sums of rows and columns, which reaches all that is stored."""
+        sums = np.asarray(self.X.sum(axis=1)), np.asarray(self.X.sum(axis=0))
+        return FactoredRankOnes.of(*(each[None, :] / norm(each) for each in sums))
 
     def rounding(self, x: Any) -> float:
         return 8 * EPS * float(self.X.data.sum() + x.left.sum(axis=1) @ x.right.sum(axis=1))

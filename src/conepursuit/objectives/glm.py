@@ -40,6 +40,7 @@ class Logistic(EntrywiseLoss):
     """
 
     unused = 1.0
+    bounded_slopes = may_recede = True
 
     def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
         super().__init__(as_real_array(y, "y"), weights=weights, mask=mask)
@@ -115,6 +116,8 @@ class Huber(EntrywiseLoss):
     ``l*(v) = v y + v^2 / 2`` for |v| <= delta. The second derivative is 1 or 0; models of f have a
     little curvature beyond delta as well, or they would have no minimum.
     """
+
+    bounded_slopes = True
 
     def __init__(
         self, y: Any, delta: float = 1.0, *, weights: Any = None, mask: Any = None

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm, LineAlgorithm
 from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms import ApproximateOracle
-from conepursuit.domains import Cone, Domain
 from conepursuit.objectives import Objective
-from conepursuit.results import Result, Status
-from conepursuit.solve import minimize
-from conepursuit.steps import CurvatureStep, ExactStep, ShortStep
+from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm, LineAlgorithm
+from conepursuit.pursuit.domains import Cone, Domain
+from conepursuit.pursuit.results import Result
+from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.steps import CurvatureStep, ExactStep, ShortStep
+from conepursuit.status import Status
 from conepursuit.theory import rates
 from conepursuit.theory.constants import curvature_constant, strong_convexity_constant
 from conepursuit.theory.faces import TooLargeError

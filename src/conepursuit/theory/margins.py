@@ -6,11 +6,11 @@ from math import inf
 
 import numpy as np
 
-from conepursuit.algorithms import Algorithm
 from conepursuit.arrays import Array, Vector
-from conepursuit.domains import Domain
 from conepursuit.objectives import Objective
-from conepursuit.results import Result
+from conepursuit.pursuit.algorithms import Algorithm
+from conepursuit.pursuit.domains import Domain
+from conepursuit.pursuit.results import Result
 from conepursuit.theory.case import Case, good_steps
 
 CLEAR = 100.0

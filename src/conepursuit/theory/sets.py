@@ -12,8 +12,8 @@ from scipy.spatial.distance import pdist
 from conepursuit.arrays import Array, Vector, as_real_array
 from conepursuit.atoms import ApproximateOracle, AtomSet, Dictionary, Symmetric, UnitVectors
 from conepursuit.atoms.dictionary import gauge_programme
+from conepursuit.least_squares.api import nnls
 from conepursuit.linear import as_matrix, dense
-from conepursuit.nnls import nnls
 
 ORIGIN = -1
 """Stands for the origin among indices of columns."""

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.nnls import nnls
+from conepursuit.least_squares.api import nnls
 from conepursuit.theory.faces import SAME, Lattice, charge, enumerable, facets, positive, span
 from conepursuit.theory.sets import Points, as_direction, as_points, as_vector
 

@@ -1,0 +1,161 @@
+"""The data of a factorisation: what counts, in which units, and the best weights for H."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.factorization.divergence import DivergenceLoss
+from conepursuit.factorization.losses import FactorLoss, Penalty
+from conepursuit.factorization.squared import ObservedSquaredLoss, SquaredLoss, WeightedSquaredLoss
+from conepursuit.least_squares.api import nnls
+from conepursuit.least_squares.gram import nnls_gram
+from conepursuit.loss_fits.api import nnfit
+from conepursuit.objectives import KullbackLeibler, LeastSquares
+from conepursuit.pursuit.weight_programs import Factor, nonnegative
+
+SMALL, LARGE = 1e-60, 1e60
+"""Beyond these the squares of data are not safe, and other units are used."""
+
+ROWS = 1e-12
+"""How close to its least loss a row is brought, relative to its sum or to the loss of zero."""
+
+SWEEPS = 200
+"""Most sweeps and Newton steps for a row."""
+
+
+@dataclass(frozen=True)
+class FactorData:
+    """Data X >= 0 of shape (m, n), with weights for the entries.
+
+    Attributes
+    ----------
+    X : array or csr_array
+        The data in units of `unit`, finite where they are missing.
+    M : array or csr_array or None
+        The weights; None if all entries count the same.
+    divergence : bool
+        Whether the loss is the Kullback-Leibler divergence, not least squares.
+    unit : float
+        What X was divided by.
+    """
+
+    X: Any
+    M: Any
+    divergence: bool
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, X: Any, M: Any, divergence: bool, *, scale: bool) -> FactorData:
+        """Return the data in units in which their squares are safe, if they may be scaled."""
+        largest = float(X.max()) if min(X.shape) else 0.0
+        unit = largest if scale and largest > 0 and not SMALL < largest < LARGE else 1.0
+        return cls(X if unit == 1.0 else X / unit, M, divergence, unit)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.X.shape
+        return rows, columns
+
+    def transposed(self) -> FactorData:
+        """Return the data with rows and columns swapped."""
+        turned = sparse.csr_array if sparse.issparse(self.X) else np.asarray
+        M = None if self.M is None else turned(self.M.T)
+        return FactorData(turned(self.X.T), M, self.divergence, self.unit)
+
+    def loss(self, penalties: tuple[Penalty, Penalty], *, greedy: bool = False) -> FactorLoss:
+        """Return the loss that updates factors of these data."""
+        if self.divergence:
+            return DivergenceLoss(self.X, self.M, penalties)
+        if self.M is None:
+            return SquaredLoss(self.X, penalties, greedy=greedy)
+        if sparse.issparse(self.X):
+            return ObservedSquaredLoss(self.X, self.M, penalties)
+        return WeightedSquaredLoss(self.X, self.M, penalties)
+
+    def weights(self, G: Array, penalty: Penalty) -> Array:
+        """Return the F >= 0 that is best for a given G, of shape (k, m)."""
+        F, alive = np.zeros((len(G), self.shape[0])), G.any(axis=1)
+        if alive.any():
+            F[alive] = self._weights(np.ascontiguousarray(G[alive]), penalty)
+        return F
+
+    def _weights(self, G: Array, penalty: Penalty) -> Array:
+        """Return the best F for a G without components that are zero."""
+        dense = not sparse.issparse(self.X)
+        if dense and not penalty.squared and (self.divergence or self.M is not None):
+            return self._fitted(G, penalty)
+        if self.divergence:
+            return self._by_rows(G, penalty)
+        if self.M is not None or (penalty.linear and not penalty.squared):
+            return self._by_grams(G, penalty)
+        if dense and not penalty.squared:
+            return np.asarray(nnls(G.T, self.X.T).x)
+        gram = G @ G.T + penalty.squared * np.eye(len(G))
+        target = np.asarray((self.X @ G.T).T) - penalty.linear
+        return np.asarray(nnls_gram(gram, target).x)
+
+    def _rows(self) -> Iterator[tuple[Array, Vector, Vector | None]]:
+        """Yield for every row the places that count, the data there, and their weights."""
+        if sparse.issparse(self.X):
+            data, indices, ends = self.X.data, self.X.indices, self.X.indptr
+            for start, end in pairwise(ends):
+                M = None if self.M is None else self.M.data[start:end]
+                yield indices[start:end], data[start:end], M
+        else:
+            for i, x in enumerate(self.X):
+                M = None if self.M is None else self.M[i]
+                places = np.arange(len(x)) if M is None else np.flatnonzero(M)
+                yield places, x[places], None if M is None else M[places]
+
+    def _by_grams(self, G: Array, penalty: Penalty) -> Array:
+        """Return the weights by least squares, each row by an active set on its own Gram matrix."""
+        F, everything = np.zeros((len(G), self.shape[0])), G @ G.T
+        for i, (places, x, M) in enumerate(self._rows()):
+            atoms = G[:, places]
+            gram = everything if M is None else (atoms * M) @ atoms.T
+            gram = gram + penalty.squared * np.eye(len(G))
+            target = atoms @ (x if M is None else M * x) - penalty.linear
+            F[:, i] = nonnegative(gram, -target, np.zeros(len(G)), Factor())
+        return F
+
+    def _by_rows(self, G: Array, penalty: Penalty) -> Array:
+        """Return the weights of least divergence by Newton steps on the entries that are stored.
+
+        Notes
+        -----
+        Weights m of the entries are the same as data m x with atoms m G: what differs is constant.
+        """
+        from conepursuit.kernels.factorization.divergence_weights import fit_rows
+
+        F, parts = np.zeros((len(G), self.shape[0])), (*penalty, ROWS, SWEEPS)
+        if self.M is None:
+            X = sparse.csr_array(self.X)
+            fit_rows(X.data, X.indices, X.indptr, F, G, *parts)
+            return F
+        for i, (places, x, M) in enumerate(self._rows()):
+            assert M is not None
+            own, f, ends = G[:, places] * M, F[:, [i]].copy(), np.array([0, len(x)])
+            fit_rows(M * x, np.arange(len(x)), ends, f, own, *parts)
+            F[:, i] = f[:, 0]
+        return F
+
+    def _fitted(self, G: Array, penalty: Penalty) -> Array:
+        """Return the weights by the solver of many targets; what nothing reaches does not count."""
+        reached = G.any(axis=0)
+        X, M = self.X[:, reached].T, None if self.M is None else self.M[:, reached].T
+        counts = np.ones(X.shape[1], dtype=bool) if M is None else (M > 0).any(axis=0)
+        F = np.zeros((len(G), X.shape[1]))
+        if counts.any():
+            kind = KullbackLeibler if self.divergence else LeastSquares
+            objective = kind(X[:, counts], weights=None if M is None else M[:, counts])
+            atoms = G[:, reached].T
+            F[:, counts] = nnfit(objective, atoms, penalty=penalty.linear, tol=ROWS).x
+        return F

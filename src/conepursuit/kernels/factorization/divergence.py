@@ -1,0 +1,294 @@
+r"""Multiplicative steps for non-negative factors under the divergence of Kullback and Leibler.
+
+For X of m x n entries with weights M, a factor F of k x m and the other, G, of k x n, with z = F'G,
+
+    f = sum_ij M_ij (x_ij log(x_ij / z_ij) - x_ij + z_ij) + sum_ri (l1 F_ri + l2 F_ri^2 / 2).
+
+By Jensen's inequality -log z is at most its value at the shares F_ri G_rj / z_ij of the present z.
+The least value of that bound is the multiplicative step, under which f never rises. Two kinds of
+entries it would not move: those that are zero, or next to it, though f falls as they grow, take a
+step of Newton's method instead, by itself, which cannot go too far, since f'' falls; and a row in
+which f is infinite is lifted as a whole.
+
+All thresholds are relative, so that the scales of X, F and G do not matter.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.shared.triangular import REORDERED, dot
+
+TILE = 32768
+"""Entries of z that are held in the cache at a time."""
+
+LEAST_ROWS = 32
+"""Rows of a tile, at least; a product of matrices with fewer is slow."""
+
+LEAST = 1e-290
+"""Where z / x is less, x / z counts as infinite, so that sums do not overflow; where F is less, it
+becomes 0, since arithmetic on what is hardly representable is slow."""
+
+TRAPPED = 1e-9
+"""Share of the row of X below which a component is next to zero."""
+
+SLACK = 1e-7
+"""Relative excess of its pull over its price at which an entry next to zero is let out."""
+
+BITS, HALF = 52, 1 << 51
+"""Bits of the fraction of a number, and half of the range of the fraction."""
+
+LOG_2 = math.log(2.0)
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
+def divide(x: Vector, z: Vector) -> float:
+    """Overwrite z with x / z; return the sum of x where that is infinite, for which 0 is written.
+
+    An entry x = 0 has the quotient 0, whatever z is.
+    """
+    lost = 0.0
+    for j in range(len(x)):
+        finite = z[j] > LEAST * x[j]
+        z[j] = x[j] / z[j] if finite else 0.0
+        lost += 0.0 if finite else x[j]
+    return lost
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
+def diverge(x: Vector, z: Vector, m: Vector, near: Vector, octaves: Vector) -> float:
+    """Return the sum of m (x log(x / z) - x + z); without weights, m is empty.
+
+    With y = 2^e x next to z and s = (z - y) / (z + y), log(z / x) = e log 2 + 2 artanh s. If e = 0,
+    z - x - 2 x s = (z - x) s, and nothing cancels. The library's logarithm would not run in vector
+    registers; this one does, with e taken from the bits of z and x, which are about linear in their
+    logarithms. The last two arguments are work space.
+    """
+    n, weighted, odd = len(x), len(m) > 0, 0
+    from_x, from_z, to_y = x.view(np.int64), z.view(np.int64), near.view(np.int64)
+    for j in range(n):
+        octave = (from_z[j] - from_x[j] + HALF) >> BITS
+        octaves[j] = octave
+        to_y[j] = from_x[j] + (octave << BITS)
+        odd += x[j] > 0.0 and z[j] < LEAST  # of which the bits are not linear
+    if odd > 0:
+        return diverge_slowly(x, z, m)
+    total = 0.0
+    for j in range(n):
+        y, e = near[j], octaves[j]
+        s = (z[j] - y) / (z[j] + y)
+        q = s * s
+        series = 2.0 / 17.0 + q * (2.0 / 19.0 + q * (2.0 / 21.0 + q * (2.0 / 23.0)))
+        series = 2.0 / 11.0 + q * (2.0 / 13.0 + q * (2.0 / 15.0 + q * series))
+        series = 2.0 / 5.0 + q * (2.0 / 7.0 + q * (2.0 / 9.0 + q * series))
+        rest = s * q * (2.0 / 3.0 + q * series)
+        far = (z[j] - x[j]) - x[j] * (e * LOG_2 + 2.0 * s + rest)
+        term = (z[j] - x[j]) * s - x[j] * rest if e == 0.0 else far
+        term = term if x[j] > 0.0 else z[j]
+        total += m[j] * term if weighted else term
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def diverge_slowly(x: Vector, z: Vector, m: Vector) -> float:
+    """Return what `diverge` does, also where z is 0 or hardly representable."""
+    total = 0.0
+    for j in range(len(x)):
+        weight = m[j] if len(m) > 0 else 1.0
+        if weight > 0.0:
+            entropy = x[j] * (math.log(x[j]) - math.log(z[j])) if x[j] > 0.0 else 0.0
+            total += weight * (entropy - x[j] + z[j])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def grow(f: Vector, pull: Vector, price: Vector, l2: float) -> bool:
+    """Make the multiplicative step of the row f; return whether an entry next to zero is trapped.
+
+    The derivative by an entry is its price, plus l2 f, minus its pull. A component that has none of
+    them stays as it is.
+    """
+    trapped, mass = False, 0.0
+    for r in range(len(f)):
+        mass += f[r] * pull[r]  # in the end the sum of x, where any component reaches it
+    for r in range(len(f)):
+        root = math.hypot(price[r], 2.0 * math.sqrt(l2 * pull[r] * f[r])) if l2 > 0.0 else price[r]
+        step = 2.0 * pull[r] / (price[r] + root) if root > 0.0 else 0.0
+        trapped |= f[r] * price[r] <= TRAPPED * mass and pull[r] > (1.0 + SLACK) * price[r]
+        grown = f[r] * step
+        if grown < np.inf and (root > 0.0 or l2 > 0.0):
+            f[r] = grown if grown >= LEAST else 0.0
+    return trapped
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
+def release(
+    x: Vector, G: Array, f: Vector, price: Vector, l2: float, mass: float, z: Vector
+) -> None:
+    """Let out the entries of the row f that are next to zero and should grow, one after the other.
+
+    The derivative by one entry is concave, so that a step of Newton's method upward ends before
+    f's least value.
+    """
+    n = len(x)
+    z[:n] = 0.0
+    for r in range(len(f)):
+        for j in range(n):
+            z[j] += f[r] * G[r, j]
+    for r in range(len(f)):
+        if f[r] * price[r] <= TRAPPED * mass:
+            g, pull, bend = G[r], 0.0, 0.0
+            for j in range(n):
+                slope = g[j] / z[j] if z[j] > LEAST * x[j] else 0.0
+                pull += x[j] * slope
+                bend += x[j] * slope * slope
+            step = (pull - price[r] - l2 * f[r]) / (bend + l2)
+            if 0.0 < step < np.inf and pull > (1.0 + SLACK) * price[r]:
+                f[r] += step
+                for j in range(n):
+                    z[j] += step * g[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lift(x: Vector, quotients: Vector, G: Array, f: Vector) -> bool:
+    """Lift a row in which f is infinite, to the same level everywhere; False if G does not allow.
+
+    Such entries of X have x > 0 and the quotient 0.
+    """
+    lost, reach = 0.0, 0.0
+    for j in range(len(x)):
+        if x[j] > 0.0 and quotients[j] == 0.0:
+            lost += x[j]
+            for r in range(len(f)):
+                reach += G[r, j]
+    level = lost / reach
+    if not 0.0 < level < np.inf:
+        return False
+    for r in range(len(f)):
+        f[r] += level
+    return True
+
+
+@njit(cache=True, nogil=True)
+def rescue(x: Vector, quotients: Vector, G: Array, f: Vector, price: Vector, l2: float) -> None:
+    """Do what multiplicative steps cannot for a row; the quotients serve as work space then."""
+    if not lift(x, quotients, G, f):
+        release(x, G, f, price, l2, x.sum(), quotients)
+
+
+@njit(cache=True, nogil=True)
+def update_dense(
+    X: Array, M: Array, F: Array, G: Array, l1: float, l2: float, step: bool, evaluate: bool
+) -> float:
+    """Make one step of F for a dense X; return the divergence before it, if asked, else 0.
+
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Contiguous and non-negative.
+    M : array of shape (m, n) or (0, 0)
+        Weights of the entries, contiguous and non-negative; the latter if all are 1.
+    F, G : arrays of shape (k, m) and (k, n)
+        Contiguous and non-negative; F is updated.
+    l1, l2 : float
+        Penalties of F.
+    step, evaluate : bool
+        Whether to make the step, and whether to sum the divergences, without penalties.
+    """
+    (m, n), k, weighted, value = X.shape, len(G), len(M) > 0, 0.0
+    rows, columns = np.ascontiguousarray(F.T), np.ascontiguousarray(G.T)
+    height = min(max(TILE // max(n, 1), LEAST_ROWS), m)
+    Z, near, octaves, none = np.empty((height, n)), np.empty(n), np.empty(n), np.empty(0)
+    pulls, prices, lost = np.empty((height, k)), np.empty((height, k)), np.empty(height)
+    np.dot(np.ones((height, n)), columns, prices)
+    for start in range(0, m, height):
+        count = min(height, m - start)
+        x, tile, weights = X[start : start + count], Z[:count], M[start : start + count]
+        np.dot(rows[start : start + count], G, tile)
+        for i in range(count if evaluate else 0):
+            value += diverge(x[i], tile[i], weights[i] if weighted else none, near, octaves)
+        if step:
+            if weighted:
+                np.dot(weights, columns, prices[:count])
+                x = weights * x
+            for i in range(count):
+                lost[i] = divide(x[i], tile[i])
+            np.dot(tile, columns, pulls[:count])
+            for i in range(count):
+                f, price = rows[start + i], prices[i] + l1
+                if grow(f, pulls[i], price, l2) or lost[i] > 0.0:
+                    rescue(x[i], tile[i], G, f, price, l2)
+    if step:
+        F[:] = rows.T
+    return value
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED)
+def product_at(f: Vector, columns: Array, places: Array, z: Vector) -> None:
+    """Write the entries of the row f'G at some places; G is given by its columns."""
+    for p in range(len(places)):
+        place, total = places[p], 0.0
+        for r in range(len(f)):
+            total += f[r] * columns[place, r]
+        z[p] = total
+
+
+@njit(cache=True, nogil=True)
+def pull_at(quotients: Vector, columns: Array, places: Array, pull: Vector) -> None:
+    """Write the sum of the columns of G at some places, times the quotients there."""
+    pull[:] = 0.0
+    for p in range(len(places)):
+        place, quotient = places[p], quotients[p]
+        for r in range(len(pull)):
+            pull[r] += quotient * columns[place, r]
+
+
+@njit(cache=True, nogil=True)
+def update_sparse(
+    data: Vector, indices: Array, indptr: Array, F: Array, G: Array,
+    l1: float, l2: float, step: bool, evaluate: bool,
+) -> float:  # fmt: skip
+    """Make one step of F for a sparse X by its rows; return what `update_dense` does.
+
+    Outside the entries that are stored z is only summed, through the sums of the rows of G.
+    """
+    k, m, value, longest = len(G), len(indptr) - 1, 0.0, 0
+    for i in range(m):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    rows, columns = np.ascontiguousarray(F.T), np.ascontiguousarray(G.T)
+    sums = np.dot(G, np.ones(G.shape[1]))
+    Z, near, octaves, none = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(0)
+    price, pull = sums + l1, np.empty(k)
+    for i in range(m):
+        x, places, f = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]], rows[i]
+        z = Z[: len(x)]
+        product_at(f, columns, places, z)
+        if evaluate:
+            elsewhere = dot(f, sums, k) - z.sum()
+            value += diverge(x, z, none, near, octaves) + max(elsewhere, 0.0)
+        lost = divide(x, z) if step else 0.0
+        if step:
+            pull_at(z, columns, places, pull)
+        if step and (grow(f, pull, price, l2) or lost > 0.0):
+            rescue(x, z, np.ascontiguousarray(columns[places].T), f, price, l2)
+    if step:
+        F[:] = rows.T
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def extrapolate(new: Array, old: Array, share: float, limit: float, out: Array) -> None:
+    """Write about new (new / old)^share, with the quotient held between 1 / limit and limit.
+
+    The power is that of a Pade approximant, which is positive; zeros and what was zero stay.
+    """
+    for r in range(len(new)):
+        a, b, c = new[r], old[r], out[r]
+        for i in range(len(a)):
+            quotient = min(max(a[i] / b[i], 1.0 / limit), limit) if b[i] > 0.0 else 1.0
+            ahead, behind = 1.0 + share, 1.0 - share
+            c[i] = a[i] * ((ahead * quotient + behind) / (behind * quotient + ahead))

@@ -1,0 +1,203 @@
+"""A step of Newton's method for the weights of one row, in the terms of `divergence_weights`.
+
+The quadratic model is minimised over u >= 0 by an active set, and the step is shortened until P
+falls by a share of what the gradient promises.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.constants import EPS
+from conepursuit.kernels.shared.triangular import (
+    REORDERED,
+    append,
+    backward_solve,
+    dot,
+    forward_solve,
+    remove,
+)
+
+RIDGE, FLOOR = 1e-12, 1e-13
+"""What is added to the diagonal of a Hessian, relative to it, as components may depend on others,
+and what its pivots are at least."""
+
+TURNS = 3
+"""How often a weight enters or leaves in one quadratic model, on average, at most."""
+
+SLOPE = 1e-4
+"""Share of the fall that the gradient promises which a step must keep."""
+
+HALVINGS = 30
+"""Steps of Newton's method that are tried, at most."""
+
+
+class Row(NamedTuple):
+    """P for one row, and the present point: z = u'a, y = x / z, and the gradient g."""
+
+    a: Array
+    x: Vector
+    c: Vector
+    q: Vector
+    u: Vector
+    g: Vector
+    z: Vector
+    y: Vector
+
+
+class Space(NamedTuple):
+    """Work space of `newton_step`.
+
+    The components chosen for it, their weights v and slopes in its model, the factor of those
+    whose weights are free, in their order, and marks of these; `scaled` is as large as R.a.
+    """
+
+    chosen: Array
+    v: Vector
+    slope: Vector
+    y: Vector
+    factor: Array
+    order: Array
+    inside: Array
+    cosines: Vector
+    sines: Vector
+    step: Vector
+    scaled: Vector
+
+
+@njit(cache=True, nogil=True)
+def empty_space(k: int, longest: int) -> Space:
+    """Return work space for k components and rows of some length."""
+    return Space(
+        np.empty(k, np.int64), np.empty(k), np.empty(k), np.empty(k), np.empty((k, k)),
+        np.empty(k, np.int64), np.empty(k, np.bool_), np.empty(k), np.empty(k), np.empty(k),
+        np.empty(k * longest),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
+def combine(a: Array, u: Vector, z: Vector) -> None:
+    """Write z = u'a."""
+    z[:] = 0.0
+    for r in range(len(u)):
+        weight, atom = u[r], a[r]
+        if weight != 0.0:
+            for j in range(len(z)):
+                z[j] += weight * atom[j]
+
+
+@njit(cache=True, nogil=True)
+def newton_step(R: Row, S: Space) -> bool:
+    """Make a step towards the optimum of a quadratic model of P; False if P would not fall.
+
+    Weights that are zero and are right so at present stay out of it.
+    """
+    count, step = 0, S.step
+    for r in range(len(R.u)):
+        step[r] = 0.0
+        if R.u[r] > 0.0 or R.g[r] < 0.0:
+            S.chosen[count], S.v[count], S.slope[count] = r, R.u[r], R.g[r]
+            count += 1
+    settle(hessian(R, S.chosen[:count], S.scaled), S, count)
+    for i in range(count):
+        step[S.chosen[i]] = S.v[i] - R.u[S.chosen[i]]
+    promise = dot(R.g, step, len(step))
+    for _ in range(HALVINGS):
+        if promise < 0.0 and difference(R, step) <= SLOPE * promise:
+            for r in range(len(step)):
+                R.u[r] = max(R.u[r] + step[r], 0.0)
+            return True
+        step *= 0.5
+        promise *= 0.5
+    return False
+
+
+@njit(cache=True, nogil=True)
+def hessian(R: Row, chosen: Array, buffer: Vector) -> Array:
+    """Return the second derivatives of P by some weights, a little more on the diagonal.
+
+    y is lost.
+    """
+    count, n = len(chosen), len(R.x)
+    b = buffer[: count * n].reshape(count, n)
+    for j in range(n):
+        R.y[j] = math.sqrt(R.x[j]) / R.z[j]
+    for i in range(count):
+        atom = R.a[chosen[i]]
+        for j in range(n):
+            b[i, j] = atom[j] * R.y[j]
+    H: Array = np.dot(b, b.T)
+    for i in range(count):
+        H[i, i] = (1.0 + RIDGE) * H[i, i] + R.q[chosen[i]]
+    return H
+
+
+@njit(cache=True, nogil=True)
+def settle(H: Array, S: Space, count: int) -> None:
+    """Minimise a quadratic function over v >= 0 by an active set; H and the slope at v are given.
+
+    As in Lawson and Hanson's method, but from given weights: the factor has all that are not zero.
+    Those that would be negative leave, one after the other; then the steepest enters. To stop early
+    does no harm, as all this lowers the function.
+    """
+    C, order, v, slope, y, rank = S.factor, S.order, S.v, S.slope, S.y, 0
+    for i in range(count):
+        S.inside[i] = v[i] > 0.0 and append(C, order, rank, H[i], i, FLOOR)
+        rank += S.inside[i]
+    for _ in range(TURNS * count):
+        for i in range(rank):
+            y[i] = -slope[order[i]]
+        forward_solve(C, rank, y)
+        backward_solve(C, rank, y)
+        length, last = 1.0, -1
+        for i in range(rank):
+            if v[order[i]] + length * y[i] < 0.0:
+                length, last = -v[order[i]] / y[i], order[i]
+        for i in range(rank):
+            v[order[i]] = max(v[order[i]] + length * y[i], 0.0)
+            for s in range(count):
+                slope[s] += length * y[i] * H[order[i], s]
+        if last >= 0:
+            rank = leave(S, rank, last)
+            continue
+        steepest = -1
+        for i in range(count):
+            if not S.inside[i] and slope[i] < (slope[steepest] if steepest >= 0 else -8.0 * EPS):
+                steepest = i
+        if steepest < 0 or not append(C, order, rank, H[steepest], steepest, FLOOR):
+            break
+        S.inside[steepest] = True
+        rank += 1
+
+
+@njit(cache=True, nogil=True)
+def leave(S: Space, rank: int, last: int) -> int:
+    """Take one weight and those that are zero as well out of the factor; return how many stay."""
+    S.v[last] = 0.0
+    for place in range(rank - 1, -1, -1):
+        i = S.order[place]
+        if S.v[i] == 0.0:
+            S.inside[i] = False
+            remove(S.factor, S.order, rank, place, S.cosines, S.sines)
+            rank -= 1
+    return rank
+
+
+@njit(cache=True, nogil=True)
+def difference(R: Row, step: Vector) -> float:
+    """Return how much P rises with a step, without cancellation of its values; y is lost."""
+    combine(R.a, step, R.y)
+    total = 0.0
+    for r in range(len(step)):
+        total += step[r] * (R.c[r] + R.q[r] * (R.u[r] + 0.5 * step[r]))
+    for j in range(len(R.x)):
+        change = R.y[j] / R.z[j]
+        if not change > -1.0:
+            return np.inf
+        total -= R.x[j] * math.log1p(change)
+    return total

@@ -1,0 +1,1 @@
+"""Loops of non-negative least squares, called by `conepursuit.least_squares`."""

@@ -1,0 +1,121 @@
+"""Non-negative least squares, for one target or many, with a proof.
+
+``min ||A x - b||^2 over x >= 0`` is `FCMP(variant=1)` on a `Dictionary` with `LeastSquares`. Here
+it is made fast: the shape of the data decides which kernel does the work, and all of them are held
+to the generic loop by tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array, count
+from conepursuit.least_squares.audit import check_weighted
+from conepursuit.least_squares.many import fit_many
+from conepursuit.least_squares.one_target import fit_one
+from conepursuit.matrix_fits.arguments import (
+    matrix_and_target,
+    tolerance,
+    weighted_problem,
+    weights_of,
+)
+from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.threads import threads
+from conepursuit.rounding import WEIGHTED
+
+
+def nnls(
+    A: Any,
+    b: Any,
+    *,
+    weights: Any = None,
+    max_atoms: int | None = None,
+    max_iter: int | None = None,
+    tol: float = 0.0,
+    start: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> NNLSResult:
+    """Minimise ||A x - b|| over x >= 0.
+
+    Parameters
+    ----------
+    A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
+        One atom per column. Arrays may be float32, float64 or integers, in C or F order, or
+        memory-mapped.
+    b : array_like of shape (m,) or (m, n_targets)
+        The target, or one target per column.
+    weights : array_like of shape (m,) or of the shape of b, optional
+        Minimise ``sum_i weights_i (A x - b)_i^2`` instead. Where a weight is zero, the entry of
+        b does not matter and may be NaN.
+    max_atoms : int, optional
+        The most weights that may be positive: non-negative orthogonal matching pursuit, which
+        makes the steepest atom positive, one at a time, and refits all. (`nnls_path` goes on
+        beyond, and may come back to so many atoms with a closer fit.)
+    max_iter : int, optional
+        The most linear systems to solve, for each target; 10 n + 10 by default.
+    tol : float
+        Where passes over a large dictionary are what costs, stop when the gap is proved to be at
+        most tol times the decrease since x = 0. With the default, 0, and on small dictionaries,
+        the fit goes to the limit of the arithmetic.
+    start : array_like of the shape of x, or NNLSResult, optional
+        Weights to start from, such as those of a similar problem. Dense dictionaries of up to
+        2048 atoms need none for many targets, and ignore it.
+    n_jobs : int, optional
+        Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
+    progress : bool
+        Whether to show a progress bar over many targets (needs rich).
+
+    Returns
+    -------
+    NNLSResult
+        The tuple ``(x, rnorm)`` with attributes dual, gap, proven, status, n_iter and support.
+
+    Notes
+    -----
+    Lack of convergence is never an exception: see ``status``. Where the atoms lie in an open half
+    space, or where the solution is not degenerate, the gap is a proof. Where atoms fit a target
+    exactly in many ways, any of them may be the answer.
+
+    Apart from that, code for `scipy.optimize.nnls` needs two changes: ``maxiter`` is called
+    max_iter, and a b of shape (m, 1) is one of many targets, with x of shape (n, 1).
+
+    Examples
+    --------
+    >>> from conepursuit import nnls
+    >>> x, rnorm = nnls([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [2.0, 1.0, -1.0])
+    >>> x, rnorm
+    (array([1.5, 0. ]), 1.224744871391589)
+    >>> nnls([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [2.0, 1.0, -1.0]).proven
+    True
+    """
+    matrix, target = matrix_and_target(A, b)
+    n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
+    limit = n if max_atoms is None else count(max_atoms, "max_atoms")
+    max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
+    first = None if start is None else _start(start, shape, limit)
+    tol, workers = tolerance(tol), threads(n_jobs)
+    given = target
+    matrix, target, rows = weighted_problem(matrix, target, weights)
+    inexact = 0.0 if weights is None else WEIGHTED
+    if inexact and target.size:
+        check_weighted(given, weights, target)
+    if target.ndim == 1:
+        return fit_one(matrix, target, first, inexact, limit, max_steps, tol)
+
+    together = rows is None and (first is None or limit >= n)
+    return fit_many(
+        matrix, target, rows, first, inexact, limit, max_steps, tol,
+        n_jobs=workers, progress=progress, together=together,
+    )  # fmt: skip
+
+
+def _start(start: Any, shape: tuple[int, ...], limit: int) -> Array:
+    """Return weights to start from."""
+    first = weights_of(start, shape, "start")
+    most = int(np.count_nonzero(first, axis=0).max(initial=0))
+    if most > limit:
+        raise ValueError(f"start has {most} positive weights, but max_atoms is {limit}.")
+    return first

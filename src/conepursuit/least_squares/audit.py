@@ -1,0 +1,162 @@
+"""Audits of non-negative least-squares fits, anybody's and our own, from the data alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lstsq
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.least_squares.proofs import Proof, dense_column
+from conepursuit.least_squares.survey import surveyed
+from conepursuit.linear import check_finite, matvec, rmatvec
+from conepursuit.matrix_fits.arguments import (
+    as_vector,
+    check_entries,
+    matrix_and_target,
+    weighted_matrix,
+    weighted_problem,
+    weights_of,
+)
+from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
+from conepursuit.rounding import WEIGHTED, resolution
+from conepursuit.status import Certificate
+
+SMALLEST_POWER = -960
+"""Below this power of two a product with a weight may be subnormal, that is, have lost digits."""
+
+MOST_LEVELLED = 512
+"""With more atoms than this, the functional of the atoms with weight would take longer than a fit.
+
+It is a dense least-squares problem with a column for each row of A.
+"""
+
+
+def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
+    """Audit anybody's non-negative least-squares fit from the data alone.
+
+    Parameters
+    ----------
+    A, b
+        The problem, as in `nnls`.
+    x : array_like of shape (n,) or (n, n_targets), or NNLSResult
+        The weights to audit; none may be negative.
+    weights : array_like, optional
+        Weights of the rows, as in `nnls`.
+
+    Returns
+    -------
+    Certificate
+        With r = b - A x: ``violation``, the largest <a, r> / ||a|| of an atom, or 0;
+        ``complementarity``, -<r, A x>; both are zero exactly at a solution. ``gap`` bounds
+        1/2 ||r||^2 minus its least value if ``proven``, and estimates it otherwise. With many
+        targets all of them are arrays.
+
+    Examples
+    --------
+    >>> from conepursuit import certify_nnls
+    >>> round(certify_nnls([[1.0, 0.0], [1.0, 1.0]], [1.0, 2.0], [1.0, 0.5]).gap, 12)
+    0.125
+    """
+    matrix, target = matrix_and_target(A, b)
+    check_finite(matrix, "A")
+    point = weights_of(x, (matrix.shape[1], *target.shape[1:]), "x")
+    matrix, target, rows = weighted_problem(matrix, target, weights)
+    inexact = 0.0 if weights is None else WEIGHTED
+    if target.ndim == 1:
+        return certificate_of(matrix, target, point, inexact, "b")
+    parts = [
+        certificate_of(
+            matrix if rows is None else weighted_matrix(matrix, rows[:, i]),
+            as_vector(target[:, i]), point[:, i], inexact, f"b[:, {i}]",
+        )
+        for i in range(target.shape[1])
+    ]  # fmt: skip
+    numbers = [
+        np.array([getattr(part, name) for part in parts], dtype=np.float64)
+        for name in ("violation", "complementarity", "gap")
+    ]
+    arrays: Any = [*numbers, np.array([part.method for part in parts], dtype=np.str_)]
+    return Certificate(*arrays)
+
+
+def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -> Certificate:
+    """Audit one target; the entries of the data are right up to a share of `inexact`."""
+    known = surveyed(matrix, b)
+    if known is None:
+        check_entries(b, name)
+        units = SafeUnits.of(matrix, b)
+        found = certificate_of(
+            units.matrix(matrix), units.vector(b), units.weights(x), inexact, name
+        )
+        return Certificate(
+            units.length_back(found.violation),
+            float(times_powers(found.complementarity, 2 * units.target)),
+            units.gap_back(found.gap),
+            "estimate" if lost_to_weights(inexact, units) else found.method,
+        )
+    r = b - matvec(matrix, x)
+    g = rmatvec(matrix, r)
+    violation = max(0.0, float((g * known.inverse_norms).max()))
+    proof = Proof(matrix, b, x, r, g, known, inexact)
+    if not proof.fine and len(proof.used) <= MOST_LEVELLED:
+        _look_closer(proof)
+    gap, proven = proof.settled()
+    return Certificate(violation, -float(g @ x), gap, "dual" if proven else "estimate")
+
+
+def _look_closer(proof: Proof) -> None:
+    """Try, one after the other, the proofs that cost more than plain products."""
+    atoms = np.empty((len(proof.used), len(proof.b)))
+    for i, j in enumerate(proof.used):
+        atoms[i] = dense_column(proof.matrix, int(j))
+    # Less than the rounding of a unit is no reason to take atoms for dependent: t is checked.
+    for least in (None, 0.0) if len(atoms) else ():
+        lengths = proof.known.norms[proof.used]
+        proof.along(lstsq(atoms, lengths, cond=least, lapack_driver="gelsy")[0])
+        if proof.fine:
+            break
+    if not proof.fine:
+        proof.sharpen(atoms)
+    if not proof.fine and len(atoms):
+        proof.level(atoms)
+    if not proof.fine:
+        proof.along_level()
+
+
+def audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
+    """Return a fit whose gap is as small as what an audit of its x proves, if it is not fine."""
+    enough = 0.5 * resolution(len(b))
+    # ||b|| is no less than ||r||, which is at hand.
+    if fit.proven and (fit.gap <= enough * fit.rnorm**2 or fit.gap <= enough * float(b @ b)):
+        return fit
+    audit = certificate_of(matrix, b, fit.x, inexact, name)
+    if not audit.proven or (fit.proven and fit.gap <= audit.gap):
+        return fit
+    return NNLSResult(fit.x, fit.rnorm, fit.dual, audit.gap, True, fit.status, fit.n_iter)
+
+
+def lost_to_weights(inexact: float, units: SafeUnits) -> bool:
+    """Return whether weights multiplied entries so small that their products lost digits."""
+    return inexact > 0.0 and min(int(units.columns.min()), units.target) < SMALLEST_POWER
+
+
+def check_weighted(before: Array, weights: Any, after: Array) -> None:
+    """Raise a ValueError if weights have made a target that is not zero lose its digits.
+
+    `before` and `after` are the targets without and with the roots of the weights.
+    """
+    # Two extremes, since |after| would be one more array of the size of the targets.
+    small = np.maximum(after.max(axis=0), -after.min(axis=0)) < 2.0**SMALLEST_POWER
+    if not small.any():
+        return
+    given = np.asarray(weights)
+    counted = (given > 0) if given.ndim == before.ndim else (given > 0)[:, None]
+    nonzero = (np.where(counted, before, 0.0) != 0).any(axis=0)
+    if (small & nonzero).any():
+        raise ValueError(
+            "the weights make a target so small that its digits are lost; multiply b or the "
+            "weights by a constant."
+        )

@@ -1,0 +1,321 @@
+"""Non-negative least squares of one target on a large dictionary, with few passes over it.
+
+The problem is solved on a working set of atoms. One pass over the dictionary then finds those
+outside that descend, and a block of the steepest joins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.constants import (
+    CONVERGED,
+    DESCENT,
+    MAX_STEPS,
+    OPTIMAL,
+)
+from conepursuit.least_squares.proofs import Proof
+from conepursuit.least_squares.survey import Survey, surveyed
+from conepursuit.least_squares.whole import MOST_ENTRIES, are_neighbours, fit_whole
+from conepursuit.linear import column, rmatvec
+from conepursuit.matrix_fits.results import STATUSES, NNLSResult
+from conepursuit.matrix_fits.safe_units import inverted
+from conepursuit.rounding import expected_rounding, product_rounding
+from conepursuit.status import Status
+
+BLOCK = 64
+"""The least number of atoms that join after a pass."""
+
+PACE = 0.9
+"""An exact fit is given up if a sweep leaves more than this share of the squared residual."""
+
+
+class WorkingSet:
+    """Some atoms of a dictionary, with everything that a fit on them keeps.
+
+    Parameters
+    ----------
+    matrix : array, sparse array or LinearOperator of shape (m, n)
+        The dictionary.
+    b : array of shape (m,)
+        The target.
+    known : Survey
+        Of both.
+    inexact : float
+        The relative error of their entries, such as that of row weights.
+
+    Attributes
+    ----------
+    chosen : array of int
+        The atoms, in the order in which they came.
+    weights : array
+        Their weights.
+    residual : array of shape (m,)
+        b - A x, from the data.
+    count : int
+        How many weights are not zero.
+    """
+
+    def __init__(self, matrix: Any, b: Vector, known: Survey, inexact: float = 0.0) -> None:
+        self.matrix, self.b, self.known, self.inexact = matrix, b, known, inexact
+        self.chosen = np.empty(0, dtype=np.intp)
+        self.inside = np.zeros(matrix.shape[1], dtype=bool)
+        self.residual, self.count, self.orthogonal = b, 0, False
+        self._rows: Array | None = None
+        self._atoms, self._gram, self._factor = np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0))
+        self._x, self._y, self._order = np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
+
+    @property
+    def weights(self) -> Vector:
+        return self._x[: len(self.chosen)]
+
+    def add(self, new: Array, weights: Vector | None = None) -> None:
+        """Let atoms join, which are not there yet, without weight or with weights to start from."""
+        first, size = len(self.chosen), len(self.chosen) + len(new)
+        self.chosen = np.concatenate([self.chosen, new])
+        self.inside[new] = True
+        if size > len(self._x):
+            self._reserve(max(2 * size, 4 * BLOCK))
+        self._gather(first)
+        products = self._atoms[first:size] @ self._atoms[:size].T
+        self._gram[first:size, :size] = products
+        self._gram[:size, first:size] = products.T
+        self._x[first:size] = 0.0 if weights is None else weights
+
+    def fit(self, max_steps: int, allowed: Array | None = None) -> tuple[int, int]:
+        """Solve on the working set; return why it ended and how many solves it took.
+
+        Of the atoms without weight only those `allowed` may get some, if that is given.
+        """
+        from conepursuit.kernels.least_squares.one_target import fit
+
+        size = len(self.chosen)
+        atoms, target = self._atoms[:size], self._target()
+        scale = self._scale(size)
+        if allowed is not None:
+            scale = np.where(allowed | (self.weights > 0), scale, 0.0)
+        r, p, g = np.empty(len(target)), np.empty(len(target)), np.empty(size)
+        self.count, code, steps, self.orthogonal = fit(
+            atoms, target, atoms @ target, scale, self._gram, self.weights,
+            self._factor, self._order, self._y, self.count, r, p, g, self.orthogonal, size,
+            max_steps,
+        )  # fmt: skip
+        self.residual = r
+        if self._rows is not None:
+            self.residual = self.b.copy()
+            self.residual[self._rows] = r
+        return code, steps
+
+    def used(self, forced: Array) -> Array:
+        """Return the atoms with weight and those forced, sorted."""
+        return np.union1d(self.chosen[self.weights > 0], forced)
+
+    def solution(self) -> Vector:
+        """Return the weights of all atoms of the dictionary."""
+        x = np.zeros(self.matrix.shape[1])
+        x[self.chosen] = self.weights
+        return x
+
+    def neighbours(self, new: Array) -> bool:
+        """Return whether most of some atoms of a dense dictionary are all but copies of others."""
+        return are_neighbours(self.matrix[:, new], self.known.inverse_norms[new])
+
+    def _scale(self, size: int) -> Vector:
+        return inverted(np.sqrt(self._gram.diagonal()[:size]))
+
+    def _target(self) -> Vector:
+        return self.b if self._rows is None else self.b[self._rows]
+
+    def _reserve(self, size: int) -> None:
+        """Make room for so many atoms, and one more row of the factor."""
+
+        def grown(old: Array, *shape: int) -> Array:
+            new = np.zeros(shape, dtype=old.dtype)
+            new[tuple(slice(n) for n in old.shape)] = old
+            return new
+
+        self._gram = grown(self._gram, size, size)
+        self._factor = grown(self._factor, size + 1, size + 1)
+        self._x, self._y = grown(self._x, size), grown(self._y, size + 1)
+        self._order = grown(self._order, size + 1)
+        if not sparse.issparse(self.matrix):
+            self._atoms = grown(self._atoms, size, len(self.b))
+
+    def _gather(self, first: int) -> None:
+        """Copy the atoms from `first` on; of sparse atoms, all, on the rows that they use."""
+        new = self.chosen[first:]
+        if sparse.issparse(self.matrix):
+            block = self.matrix[:, self.chosen]
+            self._rows = np.unique(block.indices)
+            self._atoms = np.ascontiguousarray(block[self._rows].toarray().T)
+        elif isinstance(self.matrix, np.ndarray):
+            self._atoms[first : len(self.chosen)] = self.matrix[:, new].T
+        else:
+            for i, j in enumerate(new, first):
+                self._atoms[i] = column(self.matrix, j)
+
+    def steepest(self, scores: Vector, most: int) -> Array:
+        """Return the steepest atoms outside that descend by more than rounding, at most so many."""
+        slopes = scores * self.known.inverse_norms
+        slopes[self.inside] = 0.0
+        new = np.flatnonzero(slopes > DESCENT * self._rounding())
+        if len(new) > most:
+            new = new[np.argpartition(slopes[new], -most)[-most:]]
+        return new[np.argsort(-slopes[new], kind="stable")]
+
+    def greedy_step(self, scores: Vector, forced: Array, max_steps: int) -> tuple[int, int] | None:
+        """Let the steepest atom without weight have some, and refit with those forced.
+
+        Returns
+        -------
+        int, int or None
+            As `fit`; None if no atom descends.
+        """
+        slopes = self._slopes_without_weight(scores)
+        best = int(slopes.argmax())
+        if not slopes[best] > DESCENT * self._rounding():
+            return None
+        if not self.inside[best]:
+            self.add(np.array([best]))
+        allowed = (self.chosen == best) | np.isin(self.chosen, forced)
+        return self.fit(max_steps, allowed)
+
+    def descends(self, scores: Vector) -> bool:
+        """Return whether an atom without weight descends by more than rounding."""
+        return bool((self._slopes_without_weight(scores) > DESCENT * self._rounding()).any())
+
+    def _slopes_without_weight(self, scores: Vector) -> Vector:
+        slopes = scores * self.known.inverse_norms
+        slopes[self.chosen[self.weights > 0]] = 0.0
+        return slopes
+
+    def certificate(self, scores: Vector, *, last: bool = False) -> tuple[float, bool]:
+        """Return the gap, and whether it is proved; if it is the `last` one, by the best proof.
+
+        `scores` are A'r, r the residual.
+        """
+        x = self.solution()
+        proof = Proof(self.matrix, self.b, x, self.residual, scores, self.known, self.inexact)
+        if last and not proof.fine and self.count:
+            proof.along(self._functional())
+            if not proof.fine:
+                used = np.flatnonzero(self.weights)
+                used = used[np.argsort(self.chosen[used])]
+                proof.sharpen(self._atoms[used], self._rows)
+            if not proof.fine:
+                proof.level(self._atoms[used], self._rows)
+            if not proof.fine:
+                proof.along_level()
+        return proof.settled()
+
+    def _functional(self) -> Vector:
+        """Return t in the span of the atoms with weight with <t, a> = ||a|| for each of them."""
+        from conepursuit.kernels.least_squares.certificate import functional
+
+        size, part = len(self.chosen), np.empty(len(self._target()))
+        norms = np.sqrt(self._gram.diagonal()[:size])
+        functional(self._atoms[:size], norms, self._order, self.count, self._factor, part)
+        if self._rows is None:
+            return part
+        t = np.zeros(len(self.b))
+        t[self._rows] = part
+        return t
+
+    def _rounding(self) -> float:
+        """Return the size of the rounding errors of <a, b - A x> for a unit atom a."""
+        lengths = np.sqrt(self._gram.diagonal()[: len(self.chosen)])
+        size = float(np.linalg.norm(self.b)) + float(self.weights @ lengths)
+        return expected_rounding(len(self.b)) * size
+
+
+def fit_large(
+    matrix: Any, b: Vector, start: Vector | None, inexact: float, max_steps: int, tol: float
+) -> NNLSResult | None:
+    """Fit one target with a working set of atoms; None if the data need scaling.
+
+    The entries of the data are right up to a share of `inexact`.
+    """
+    known = surveyed(matrix, b)
+    if known is None:
+        return None
+    n, work, square = matrix.shape[1], WorkingSet(matrix, b, known, inexact), float(b @ b)
+    steps, code, scores = 0, OPTIMAL, known.products
+    hopeful = isinstance(matrix, np.ndarray)  # of an exact fit
+    dense = hopeful and matrix.size <= MOST_ENTRIES
+    if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
+        # So many signed atoms are likely to span the whole space (Wendel's theorem).
+        hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps)
+        if fit is not None:
+            return fit
+    if start is not None and start.any():
+        used = np.flatnonzero(start)
+        work.add(used, start[used])
+        code, steps = work.fit(max_steps)
+        scores = rmatvec(matrix, work.residual)
+    while True:
+        if tol > 0:
+            gap, proven = work.certificate(scores)
+            if proven and gap <= tol * 0.5 * (square - float(work.residual @ work.residual)):
+                code = CONVERGED
+                break
+        new = work.steepest(scores, max(BLOCK, work.count))
+        if not len(new) or code == MAX_STEPS:
+            break
+        if hopeful and 2 * (len(work.chosen) + len(new)) > len(b):
+            hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps - steps)
+            if fit is not None:
+                return fit
+        crowded = len(b) >= n and 2 * (len(work.chosen) + len(new)) > n
+        if dense and (crowded or (steps == 0 and work.neighbours(new))):
+            return fit_whole(matrix, b, work.solution(), inexact, n, max_steps, steps)
+        work.add(new)
+        code, more = work.fit(max_steps - steps)
+        steps += more
+        scores = rmatvec(matrix, work.residual)
+    return finished(work, scores, code, steps)
+
+
+def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSResult:
+    """Return the fit of a working set, with the best certificate that is to be had."""
+    gap, proven = work.certificate(scores, last=True)
+    rnorm = float(np.linalg.norm(work.residual))
+    return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
+
+
+def exact_fit(
+    matrix: Array, b: Vector, known: Survey, tol: float, max_sweeps: int
+) -> NNLSResult | None:
+    """Try to fit a target without residual, by coordinate descent; None if it is not to be had.
+
+    In a cone that fills the space, such as that of many signed atoms, a target is fitted exactly in
+    many ways. Coordinate descent finds one of them in a few sweeps; an active set would first
+    make as many atoms passive as there are rows.
+    """
+    from conepursuit.kernels.least_squares.coordinate import sweeps
+
+    (m, n), atoms, scale, chosen = matrix.shape, matrix.T, known.inverse_norms, None
+    if not atoms.flags.c_contiguous or atoms.dtype != np.float64:
+        if min(3 * m, n) * m > MOST_ENTRIES:
+            return None
+        slopes = known.products * scale
+        chosen = np.argpartition(-slopes, 3 * m)[: 3 * m] if 3 * m < n else np.arange(n)
+        atoms, scale = np.ascontiguousarray(matrix[:, chosen].T, dtype=np.float64), scale[chosen]
+    weights, r = np.zeros(len(atoms)), b.copy()
+    least = max(tol / (1.0 + tol), expected_rounding(m) ** 2) * float(b @ b)
+    left, count = sweeps(atoms, scale, weights, r, least, PACE, max_sweeps)
+    if left > least:
+        return None
+    x = weights if chosen is None else np.zeros(n)
+    if chosen is not None:
+        x[chosen] = weights
+    residual = b - weights @ atoms
+    rnorm, size = float(np.linalg.norm(residual)), float(np.linalg.norm(b) + known.norms @ x)
+    gap = (0.5 + product_rounding(m)) * (
+        rnorm + product_rounding(int(np.count_nonzero(x))) * size
+    ) ** 2
+    status = Status.CONVERGED if tol > 0 else Status.STATIONARY
+    return NNLSResult(x, rnorm, -rmatvec(matrix, residual), gap, True, status, count)

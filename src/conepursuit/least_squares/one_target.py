@@ -1,0 +1,60 @@
+"""Non-negative least squares of one target: the method for the size of the dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conepursuit.arrays import Vector, norm
+from conepursuit.least_squares.audit import audited, certificate_of, lost_to_weights
+from conepursuit.least_squares.large import fit_large
+from conepursuit.least_squares.path import fit_greedily
+from conepursuit.least_squares.whole import fit_whole, is_small
+from conepursuit.linear import check_finite, matvec, rmatvec
+from conepursuit.matrix_fits.arguments import check_entries
+from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.safe_units import SafeUnits
+from conepursuit.status import Status
+
+
+def fit_one(
+    matrix: Any,
+    b: Vector,
+    start: Vector | None,
+    inexact: float,
+    limit: int,
+    max_steps: int,
+    tol: float,
+    name: str = "b",
+) -> NNLSResult:
+    """Fit one target with the kernel for the size of the dictionary.
+
+    The entries of the data are right up to a share of `inexact`.
+    """
+    n = matrix.shape[1]
+    if is_small(matrix, limit):
+        fit = fit_whole(matrix, b, start, inexact, limit, max_steps)
+    elif limit < n:
+        fit = fit_greedily(matrix, b, start, inexact, limit, max_steps)
+    else:
+        fit = fit_large(matrix, b, start, inexact, max_steps, tol)
+    if fit is not None:
+        return audited(fit, matrix, b, inexact, name)
+    check_finite(matrix, "A")
+    check_entries(b, name)
+    units = SafeUnits.of(matrix, b)
+    scaled, unit = units.matrix(matrix), units.vector(b)
+    first = None if start is None else units.weights(start)
+    fit = fit_one(scaled, unit, first, inexact, limit, max_steps, tol)
+    x, exact = units.weights_back(fit.x)
+    rnorm, gap, proven, dual, status = fit.rnorm, fit.gap, fit.proven, fit.dual, fit.status
+    if not exact:  # the solution is no array of floats: say how far from it what is returned is
+        kept = units.weights(x)
+        residual = matvec(scaled, kept) - unit
+        audit = certificate_of(scaled, unit, kept, inexact, name)
+        rnorm, dual, status = norm(residual), rmatvec(scaled, residual), Status.STALLED
+        gap, proven = audit.gap, audit.proven
+    proven = proven and not lost_to_weights(inexact, units)
+    return NNLSResult(
+        x, units.length_back(rnorm), units.slopes_back(dual), units.gap_back(gap), proven, status,
+        fit.n_iter,
+    )  # fmt: skip

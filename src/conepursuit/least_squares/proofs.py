@@ -1,0 +1,224 @@
+"""The proof of a least-squares fit on a matrix of any kind; see `kernels.certificate`."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lstsq
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.linear import column, rmatvec
+from conepursuit.rounding import FLOOR, UNIT, doubled_rounding, product_rounding, resolution
+
+MOST = 512
+"""Up to so many slopes are computed in twice the precision."""
+
+CLOSE = 64.0
+"""Slopes within so many times their error of zero are."""
+
+
+class Proof:
+    """Bounds on f(x) - f* for f = 1/2 ||A x - b||^2, of which the least counts.
+
+    The first one tilts the residual along the vector of ones. Others are tried while the gap is
+    not `fine`: along the functional of the atoms with weight (`along`), with slopes in twice the
+    precision (`sharpen`).
+
+    Parameters
+    ----------
+    matrix, b, x
+        The problem, and weights that are not negative.
+    r, g : arrays of shape (m,) and (n,)
+        b - A x and A'r, as computed in plain arithmetic.
+    known : Survey
+        The norms and sums of the atoms.
+    inexact : float
+        The relative error of the entries of the data, such as that of row weights.
+
+    Attributes
+    ----------
+    gap : float
+        The least bound so far, inf where nothing is proved.
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        b: Vector,
+        x: Vector,
+        r: Vector,
+        g: Vector,
+        known: Any,
+        inexact: float = 0.0,
+    ) -> None:
+        self.matrix, self.b, self.x, self.r, self.g, self.known = matrix, b, x, r, g, known
+        self.inexact = inexact
+        self.size, self.used = float(np.linalg.norm(b)), np.flatnonzero(x)
+        self.reach = self.size + float(known.norms[self.used] @ x[self.used])
+        # Slopes belong to the exact residual, from which that of plain arithmetic is as far away
+        # as the rounding of its own sums.
+        noise = 1.05 * product_rounding(len(r) + len(self.used) + 16)
+        self.errors, self.distance = noise * self.reach * known.norms, 0.0
+        self.length = (1.0 + noise) * float(np.linalg.norm(r)) + noise * self.reach
+        self._functionals = [(known.sums, sqrt(len(r)))]
+        self.gap = inf
+        self._try(*self._functionals[0])
+
+    @property
+    def fine(self) -> bool:
+        """Whether the gap is below what plain arithmetic can be expected to prove."""
+        return self.gap <= self._resolution
+
+    @property
+    def _resolution(self) -> float:
+        return 0.5 * resolution(len(self.r)) * self.size**2
+
+    def along(self, t: Vector) -> None:
+        """Try another functional t."""
+        with np.errstate(all="ignore"):
+            length, products = 1.01 * float(np.linalg.norm(t)), rmatvec(self.matrix, t)
+        if length < inf:
+            self._functionals.append((products, length))
+            self._try(products, length)
+
+    def sharpen(self, atoms: Array, rows: Array | None = None) -> None:
+        """Compute r and the slopes near zero in twice the precision, and try all functionals again.
+
+        `atoms` has those with weight as rows, in the order of their columns, and restricted to
+        some `rows` of the matrix outside of which they are zero, if these are given.
+        """
+        from conepursuit.kernels.least_squares.refinement import accurate_residual
+
+        part, k = slice(None) if rows is None else rows, len(self.used)
+        self.r = self.b.copy()
+        target, out = np.ascontiguousarray(self.b[part]), np.empty(atoms.shape[1])
+        accurate_residual(
+            atoms, target, np.zeros(len(target)), self.x[self.used], np.arange(k), k, out
+        )
+        self.r[part] = out
+        length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
+        self.distance = UNIT * length + (doubled_rounding(k) + self.inexact) * self.reach
+        self._try_all(atoms, part)
+
+    def level(self, atoms: Array, rows: Array | None = None) -> None:
+        """Take a vector close to r that the atoms with weight are level with, and try all again.
+
+        Where weights are so large that their own rounding shows in r, its slopes are not small
+        enough; any other vector will do as well, at the price of half its squared distance from r.
+        The arguments are those of `sharpen`, which comes first.
+        """
+        part = slice(None) if rows is None else rows
+        kept = self.r, self.g, self.errors, self.length, self.distance
+        self.r = self.r.copy()
+        self.r[part] -= lstsq(atoms.T, self.r[part], lapack_driver="gelsy")[0] @ atoms
+        moved = float(np.linalg.norm(self.r - kept[0]))
+        self.distance += (1.0 + product_rounding(len(self.r))) * moved + UNIT * self.length
+        self._try_all(atoms, part)
+        self.r, self.g, self.errors, self.length, self.distance = kept
+
+    def _try_all(self, atoms: Array, part: Any) -> None:
+        """Try all functionals with r as it is now, and with slopes near zero that are exact."""
+        length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
+        self.length = length + FLOOR * self.size
+        self.g = rmatvec(self.matrix, self.r)
+        self.errors = product_rounding(len(self.r)) * self.length * self.known.norms
+        self._make_exact(atoms, self.used, np.ascontiguousarray(self.r[part]))
+        close = np.abs(self.g) <= CLOSE * self.errors
+        close[self.used] = False
+        others = np.flatnonzero(close)[:MOST]
+        if len(others):
+            columns = np.stack([dense_column(self.matrix, int(j)) for j in others])
+            self._make_exact(columns, others, self.r)
+        for products, size in self._functionals:
+            self._try(products, size)
+        # Less is not claimed: where plain arithmetic proves that much, nobody looks closer.
+        self.gap = max(self.gap, self._resolution)
+
+    def along_level(self) -> None:
+        """Try the shortest functional t with <t, a> >= ||a|| for all atoms whose slopes are level.
+
+        There is one exactly if these atoms lie in an open half space.
+
+        Notes
+        -----
+        With unit atoms E, min ||t|| over E't >= 1 is solved by z >= 0 that minimises
+        ||E z||^2 + (1 - sum(z))^2: t = E z / (1 - sum(z)) (Lawson and Hanson, Solving Least
+        Squares Problems, chapter 23).
+        """
+        from conepursuit.kernels.least_squares.one_target import fit_target
+
+        level = np.flatnonzero((np.abs(self.g) <= CLOSE * self.errors) & (self.known.norms > 0))
+        if not 0 < len(level) <= MOST:
+            return
+        unit = np.ones((len(level), len(self.r) + 1))
+        for i, j in enumerate(level):
+            unit[i, :-1] = dense_column(self.matrix, int(j)) * self.known.inverse_norms[j]
+        target, z = np.zeros(unit.shape[1]), np.zeros(len(level))
+        target[-1] = 1.0
+        fit_target(unit, target, np.empty((0, 0)), z, 0.0, len(level), 10 * len(level) + 10)
+        combined = z @ unit
+        if combined[-1] < 1.0:
+            self.along(combined[:-1] / (1.0 - combined[-1]))
+
+    def _make_exact(self, atoms: Array, places: Array, r: Vector) -> None:
+        """Compute the slopes of the columns at `places`, the rows of `atoms`, to the last digit."""
+        from conepursuit.kernels.least_squares.refinement import accurate_slopes
+
+        exact, k = np.empty(len(atoms)), len(atoms)
+        accurate_slopes(np.ascontiguousarray(atoms), np.arange(k), k, r, exact)
+        noise = (doubled_rounding(len(r)) + self.inexact) * self.length
+        self.g[places] = exact
+        self.errors[places] = 2 * UNIT * np.abs(exact) + noise * self.known.norms[places]
+
+    def _try(self, s: Vector, length: float) -> None:
+        """Tilt r along a functional of this length, whose products with the atoms are s."""
+        from conepursuit.kernels.least_squares.certificate import tilted_gap
+
+        s_errors = product_rounding(len(self.r)) * length * self.known.norms
+        gap = tilted_gap(self.g, self.errors, s, s_errors, self.x, length, self.distance)
+        self.gap = min(self.gap, float(gap))
+
+    def settled(self) -> tuple[float, bool]:
+        """Return the gap, or an estimate of it, and whether it is proved."""
+        from conepursuit.kernels.least_squares.certificate import settled
+
+        length = self.length + self.distance
+        gap, proven = settled(self.gap, self.g, self.known.norms, self.x, length, self.size)
+        return float(gap), bool(proven)
+
+
+def gram_gap(G: Array, c: Vector, x: Vector) -> float:
+    """Return a bound on f(x) - f* for f = 1/2 <x, G x> - <c, x>, inf where none is proved.
+
+    Notes
+    -----
+    It is `tilted_gap` in the space of the weights: with A'A = G and r = b - A x, the slopes A'r are
+    c - G x, a functional t = A h has the products G h and the square <h, G h>. Tried are h = 1 and
+    the h on the atoms with weight with <t, a> = ||a||.
+    """
+    from conepursuit.kernels.least_squares.certificate import tilted_gap
+
+    noise, sizes, used = product_rounding(len(x)), np.abs(G), np.flatnonzero(x)
+    lengths = np.sqrt(np.maximum(G.diagonal(), 0.0))
+    g, errors = c - G @ x, noise * (np.abs(c) + sizes @ x)
+    chosen = [np.ones(len(x)), np.zeros(len(x))]
+    if len(used):
+        part = lstsq(G[np.ix_(used, used)], lengths[used], lapack_driver="gelsy")[0]
+        chosen[1][used] = part
+    gap = inf
+    for h in chosen:
+        s, s_errors = G @ h, noise * (sizes @ np.abs(h))
+        square = float(h @ s + np.abs(h) @ s_errors) + noise * float(np.abs(h) @ np.abs(s))
+        found = tilted_gap(g, errors, s, s_errors, x, 1.01 * sqrt(max(square, 0.0)), 0.0)
+        gap = min(gap, float(found))
+    return gap
+
+
+def dense_column(matrix: Any, j: int) -> Vector:
+    """Return a column of a matrix of any kind as an array."""
+    part = column(matrix, j)
+    full: Vector = part.toarray().ravel() if sparse.issparse(part) else part
+    return full

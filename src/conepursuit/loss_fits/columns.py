@@ -1,0 +1,210 @@
+"""Losses of the weighted columns of a matrix: the problem behind `nnfit`, and points of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from conepursuit.arrays import Array, Vector, is_finite, magnitude
+from conepursuit.atoms.base import Atoms
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.atoms.table import Table
+from conepursuit.atoms.vectors import Vectors
+from conepursuit.linear import gram, matvec, rmatvec
+from conepursuit.matrix_fits.safe_units import inverted
+from conepursuit.objectives.base import Objective, check_real
+from conepursuit.pursuit.certify import allowance
+from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.starts import best_multiple
+from conepursuit.rounding import product_rounding
+
+BRIEF = 200_000
+"""So many entries of chosen columns are worth a copy in float32."""
+
+SLACK = 3.0
+"""Atoms with weight ascend along a dual point by so many times the rounding of their slopes."""
+
+BLOCK = 32
+"""Rows that are copied together."""
+
+
+@dataclass(eq=False)
+class Point:
+    """Weights, and what is known there.
+
+    The scores have the penalty in them; if they are not fresh, those of columns that were not
+    chosen are of an earlier point.
+    """
+
+    weights: Vector
+    x: Array
+    value: float
+    gradient: Array
+    scores: Vector
+    size: float
+    fresh: bool = True
+
+    def total(self, penalty: float) -> float:
+        """Return f(x) with the penalty."""
+        return self.value + penalty * self.size
+
+
+class Problem:
+    """Minimise f(A w) + penalty * sum(w) over w >= 0, with some columns of A at hand.
+
+    Parameters
+    ----------
+    objective : Objective
+        With a Hessian.
+    atoms : Dictionary
+        The columns, of an array or a sparse matrix.
+    penalty : float
+        lambda.
+
+    Attributes
+    ----------
+    chosen : array of int
+        Which columns are at hand.
+    columns : matrix
+        A copy of them.
+    """
+
+    def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
+        assert atoms.norms is not None
+        self.objective, self.atoms, self.matrix = objective, atoms, atoms.matrix
+        self.norms, self.penalty = atoms.norms, penalty
+        self.scale = inverted(self.norms)
+        self.columns: Any
+        self._gathered = Gathered(self.matrix)
+        self.chosen, self.columns = np.empty(0, dtype=np.intp), np.empty((atoms.shape[0], 0))
+
+    def at(self, weights: Vector) -> Point:
+        """Return what is known at these weights, computed from the data.
+
+        Where f or its gradient is infinite the value is, and there are no scores.
+        """
+        x = matvec(self.matrix, weights)
+        value, gradient = self.objective.value_and_gradient(x)
+        check_real(value, gradient)
+        size = float(weights.sum())
+        if not (isfinite(value) and is_finite(gradient)):
+            return Point(weights, x, inf, gradient, np.full(len(weights), np.nan), size)
+        return Point(weights, x, value, gradient, self.scores(gradient), size)
+
+    def start(self) -> Point:
+        """Return the origin, or the best multiple of a few atoms where f is infinite there."""
+        weights = np.zeros(len(self.norms))
+        origin = self.at(weights)
+        if isfinite(origin.value):
+            return origin
+        found = best_multiple(self.objective, Cone(self.atoms, penalty=self.penalty))
+        weights[list(found.atoms.keys)] = found.weights
+        return self.at(weights)
+
+    def scores(self, gradient: Array) -> Vector:
+        """Return the slopes of all weights, with the penalty."""
+        return rmatvec(self.matrix, gradient) + self.penalty
+
+    def rounding(self, point: Point) -> float:
+        """Return a gap below which there is nothing to gain: twice what rounding adds to it.
+
+        That is the allowance for rounding, and the slack by which atoms with weight must ascend so
+        that rounding does not hide a descent.
+        """
+        size, count = magnitude(point.gradient), int(np.count_nonzero(point.weights))
+        reach = float(self.norms @ point.weights)
+        extra = allowance(
+            self.objective, self.penalty, point.x, point.value, point.size, count, size,
+            product_rounding(count) * reach,
+        )  # fmt: skip
+        noise = self.atoms.noise(point.gradient) + self.objective.imbalance(point.gradient)
+        return 2 * (extra + (1 + SLACK) * noise * reach)
+
+    def absolute(self, weights: Vector) -> Array:
+        """Return |A| w, of which the entries of A w have their rounding."""
+        used = np.flatnonzero(weights)
+        if sparse.issparse(self.matrix) or 2 * len(used) < len(weights):
+            return matvec(abs(self.matrix[:, used]), weights[used])
+        return matvec(np.abs(self.matrix), weights)
+
+    def choose(self, wanted: Array) -> None:
+        """Take the columns where `wanted` is True."""
+        self.chosen = np.flatnonzero(wanted)
+        self.columns = self._gathered.take(self.chosen, BRIEF)
+
+    def combine(self, change: Vector) -> Array:
+        """Return the sum of the chosen columns with these weights, to the precision they have."""
+        if not self.brief:
+            return matvec(self.columns, change)
+        x: Array = (self.columns @ change.astype(np.float32)).astype(np.float64)
+        return x
+
+    def slopes(self, gradient: Array) -> Vector:
+        """Return the inner products of the chosen columns, to the precision they have."""
+        if not self.brief:
+            return rmatvec(self.columns, gradient)
+        products: Vector = (gradient.astype(np.float32) @ self.columns).astype(np.float64)
+        return products
+
+    @property
+    def brief(self) -> bool:
+        """Whether the chosen columns are in float32."""
+        return isinstance(self.columns, np.ndarray) and self.columns.dtype == np.float32
+
+    def hessian(self, x: Array) -> Array:
+        """Return the Hessian of the loss on the chosen atoms."""
+        k = len(self.chosen)
+        if self.brief:
+            self.columns = self._gathered.take(self.chosen, inf)
+        atoms = Columns((len(x),), tuple(range(k)), Table.of(self.columns.T), np.arange(k))
+        hessian = self.objective.model(x, atoms, atoms)
+        assert hessian is not None
+        return hessian
+
+
+class Columns(Vectors):
+    """All the columns of a matrix, in its own order, which their products with each other keep."""
+
+    def gram(self, other: Atoms | None = None) -> Array:
+        return gram(self.table.rows.T) if other is self else super().gram(other)
+
+    def weighted_gram(self, weights: Array, other: Atoms) -> Array:
+        columns = self.table.rows.T
+        if other is not self or not isinstance(columns, np.ndarray):
+            return super().weighted_gram(weights, other)
+        return gram(np.sqrt(weights)[:, None] * columns)
+
+
+class Gathered:
+    """Columns of a matrix, copied in an order in which that is fast, always to the same memory."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self._memory = np.empty(0)
+
+    def take(self, chosen: Array, brief: float) -> Any:
+        """Return some columns; the ones returned before are lost.
+
+        Copies of at least `brief` entries of a dense matrix are in float32: they are read many
+        times, for steps that need no more, and take half the time. Others are in float64.
+        """
+        matrix, (m, n), k = self.matrix, self.matrix.shape, len(chosen)
+        if sparse.issparse(matrix):
+            return matrix[:, chosen]
+        if matrix.dtype != np.float64:
+            return matrix[:, chosen].astype(np.float64, copy=False) if k < n else matrix
+        if k == n:
+            return matrix.astype(np.float32) if m * n >= brief else matrix
+        if not len(self._memory):
+            self._memory = np.empty(m * n)  # what is not used of it costs nothing
+        memory = self._memory.view(np.float32) if m * k >= brief else self._memory
+        across = matrix.flags.c_contiguous
+        part = memory[: m * k].reshape((m, k) if across else (k, m))
+        for i in range(0, len(part), BLOCK):  # so that what is read is cast in the cache
+            rows = slice(i, i + BLOCK)
+            part[rows] = matrix[rows].take(chosen, axis=1) if across else matrix.T[chosen[rows]]
+        return part if across else part.T

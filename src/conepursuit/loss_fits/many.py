@@ -1,0 +1,84 @@
+"""Non-negative fits of many targets on one small dictionary, with the losses the kernels know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conepursuit.arrays import Array
+from conepursuit.kernels.constants import INFEASIBLE, SQUARED
+from conepursuit.losses import kernel_code
+from conepursuit.matrix_fits.arguments import writable
+from conepursuit.matrix_fits.results import FitResult, Fits
+from conepursuit.matrix_fits.threads import chunks, run
+from conepursuit.objectives import EntrywiseLoss
+from conepursuit.status import Status
+
+MANY = 512
+"""Up to so many atoms a kernel keeps the Hessian of a target."""
+
+WORK, SHARED_WORK, LEAST_SIZE = 2_000_000, 10_000_000, 500
+"""The most numbers of A, once for each target, that are fitted in one call, so that Ctrl-C ends a
+fit soon: tenths of a second. More where targets share a Hessian, which each call makes anew; and a
+target costs no less than one with so many numbers."""
+
+
+def fit_together(
+    objective: EntrywiseLoss,
+    matrix: Any,
+    penalty: float,
+    start: Array | None,
+    tol: float,
+    max_iter: int,
+    n_jobs: int,
+) -> FitResult | None:
+    """Fit each column of the data of a loss; None if the kernels cannot."""
+    code = kernel_code(objective)
+    if code is None or not isinstance(matrix, np.ndarray) or matrix.shape[1] > MANY:
+        return None
+    from conepursuit.kernels.loss_fits.many_targets import fit_losses
+
+    atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
+    targets = writable(np.ascontiguousarray(objective.y.T))
+    weights = entry_weights(objective)
+    fits = Fits(FitResult, len(targets), len(atoms))
+    if start is not None:
+        fits.x[:] = start.T
+
+    def fit(part: slice) -> None:
+        own = weights if len(weights) == 1 else weights[part]
+        fit_losses(*code, atoms, targets[part], own, penalty, tol, max_iter, *fits.rows(part))
+
+    work = SHARED_WORK if code[0] == SQUARED and len(weights) == 1 else WORK
+    most = work // max(atoms.size, LEAST_SIZE)
+    for _ in run(fit, chunks(len(targets), most, n_jobs), n_jobs):
+        pass
+    check_feasible(objective, fits.code)
+    if objective.constants is not None:  # the kernels leave them out
+        fits.measure += objective.weighted(objective.constants).sum(axis=0)
+    if objective.may_recede and not penalty:
+        for i, row in enumerate(fits.x):
+            if objective.column(i).recedes(row @ atoms):
+                fits.end(i, Status.UNBOUNDED)
+    return fits.result()
+
+
+def entry_weights(objective: EntrywiseLoss) -> Array:
+    """Return the weights of the entries, a row for each target, or one row if they agree."""
+    if objective.weights is None:
+        return np.ones((1, objective.shape[0]))
+    rows = writable(np.ascontiguousarray(objective.weights.T))
+    return rows[:1] if (rows == rows[:1]).all() else rows
+
+
+def check_feasible(objective: EntrywiseLoss, ended: Array) -> None:
+    """Raise a ValueError if the loss of a target is infinite whatever the weights."""
+    wrong = np.flatnonzero(ended == INFEASIBLE)
+    if len(wrong):
+        raise ValueError(
+            f"{objective!r} is infinite for every combination of the atoms, as far as can be seen, "
+            f"for {len(wrong)} targets, the first of them {wrong[0]}: some entry of the data is "
+            "positive where all atoms are zero. Mask such entries, or add an atom that reaches "
+            "them."
+        )

@@ -1,0 +1,292 @@
+"""Minimise any smooth loss over the weights of the columns of a matrix, all of them at once.
+
+The loop of `FCMP(variant=1)` takes in one atom after the other, and solves each refit. Here all
+atoms that descend come in together. Steps follow the curvature that earlier steps have shown
+(limited-memory BFGS on the free weights, projected), which costs two products with the matrix; as
+soon as these converge too slowly to be worth it, the quadratic model of the loss is minimised over
+weights that are not negative, on its Hessian.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, log
+
+import numpy as np
+
+from conepursuit.arrays import EPS, Array, Vector
+from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.loss_fits.columns import Point, Problem
+from conepursuit.loss_fits.last_step import closed
+from conepursuit.objectives.base import Objective
+from conepursuit.pursuit.certify import own_rounding
+from conepursuit.pursuit.iterate import Line
+from conepursuit.pursuit.steps import damped
+from conepursuit.pursuit.weight_programs import Factor, nonnegative
+from conepursuit.status import Status
+
+MEMORY = 10
+"""How many steps are remembered for their curvature."""
+
+PATIENCE = 6
+"""Steps after which the rate of convergence is looked at, and again after each."""
+
+HESSIAN_COST = 0.4
+"""A run of Newton steps on the Hessian of k atoms costs about so many times k other steps."""
+
+FRESH = 3
+"""So many steps look at the chosen columns only before all are looked at again."""
+
+STEEP = 0.1
+"""Atoms come in that are at least so steep, relative to the steepest."""
+
+NEAR, CLOSE = 300.0, 1e-5
+"""The last step is tried where one promised so many times what is asked for, but no more than this
+share of the whole decrease."""
+
+LEAST_ROOM = 32
+"""So many atoms, or a quarter of the rows, or as many as have weight may come in at once."""
+
+OFFERED = 0.1
+"""A step that promises less than this share of what one atom offers is not made."""
+
+WHOLE = 0.6
+"""If more than this share of the columns is wanted, all are taken as they are, without a copy."""
+
+RETRY, TRIALS = 0.1, 5
+"""It is tried again where one promises so much less; so often an estimated gap is not enough."""
+
+RIDGE = 1e-11
+"""The diagonal of a Hessian is raised by this share, which is more than its rounding."""
+
+LITTLE = 1e-10
+"""Share of f and its decrease up to which a gap may be called rounding."""
+
+ROUNDING = 1e-13
+"""A gap of this share of f where no step makes progress is rounding."""
+
+
+class Newton:
+    """Steps for one problem.
+
+    Attributes
+    ----------
+    direct : bool
+        Whether steps are made on the Hessian.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.direct = problem, False
+        self.moves = self.turns = np.empty((0, len(problem.norms)))
+        self.promises: list[float] = []
+
+    def step(self, point: Point, wanted: float) -> tuple[Point, float]:
+        """Return the next point, and the decrease that was expected of the way to it.
+
+        `wanted` is the decrease at which steps are small enough.
+        """
+        moved, promise = self._step(point, wanted)
+        if promise == 0 and not point.fresh:  # atoms may descend that were not looked at
+            return self._step(self.problem.at(point.weights), wanted)
+        return moved, promise
+
+    def _step(self, point: Point, wanted: float) -> tuple[Point, float]:
+        """Return the next point and its promise, from what is known at this one."""
+        self.direct = self.direct or self._too_slow(wanted)
+        self._choose(point)
+        problem = self.problem
+        if not len(problem.chosen):
+            return point, 0.0
+        scores, weights = point.scores[problem.chosen], point.weights[problem.chosen]
+        change = np.zeros_like(weights)
+        if not self.direct:
+            change = self._by_memory(point.x, scores, weights)
+        if not scores @ change < 0:
+            change = self._by_hessian(point.x, scores, weights)
+        slope = float(scores @ change)
+        if not slope < 0:
+            return point, 0.0
+        falling = change < 0
+        most = float((weights[falling] / -change[falling]).min(initial=inf))
+        line = Line(slope, max(most, 1.0), problem.penalty * float(change.sum()))
+        vector = problem.combine(change)
+        step, value, gradient = damped(problem.objective, point.x, point.value, vector, line)
+        if step == 0:
+            return point, 0.0
+        moved = self._moved(point, step * change, point.x + step * vector, value, gradient)
+        self.promises.append(-slope)
+        return moved, -slope
+
+    def _moved(
+        self, point: Point, change: Vector, x: Array, value: float, gradient: Array
+    ) -> Point:
+        """Return the point after a change of the chosen weights, and remember its curvature."""
+        problem, chosen = self.problem, self.problem.chosen
+        weights = point.weights.copy()
+        before = weights[chosen]
+        after = before + change
+        after[after <= 8 * EPS * before] = 0.0  # what rounding left of weights that are zero
+        weights[chosen] = after
+        whole = len(chosen) == len(weights) and not problem.brief
+        fresh = self.direct or (len(self.promises) + 1) % FRESH == 0 or whole
+        if fresh:
+            scores = problem.scores(gradient)
+        else:
+            scores = point.scores.copy()
+            scores[chosen] = problem.slopes(gradient) + problem.penalty
+        if not self.direct:
+            move, turn = np.zeros_like(weights), np.zeros_like(weights)
+            move[chosen] = (weights - point.weights)[chosen] * problem.norms[chosen]
+            turn[chosen] = (scores - point.scores)[chosen] * problem.scale[chosen]
+            self.moves = np.vstack([self.moves[1 - MEMORY :], move])
+            self.turns = np.vstack([self.turns[1 - MEMORY :], turn])
+        return Point(weights, x, value, gradient, scores, float(weights.sum()), fresh)
+
+    def _choose(self, point: Point) -> None:
+        """Choose the columns of the next step, those of the last one if they will do."""
+        if not point.fresh:
+            return
+        chosen, slopes = self.problem.chosen, point.scores * self.problem.scale
+        used, least = point.weights > 0, min(0.0, float(slopes.min()))
+        # Of many more atoms than rows few will have weight.
+        room = max(LEAST_ROOM, len(point.x) // 4, int(np.count_nonzero(used)))
+        bar = 0.0 if room >= len(slopes) else min(0.0, float(np.partition(slopes, room)[room]))
+        wanted = used | (slopes < min(STEEP * least, bar))
+        count, held = np.count_nonzero(wanted), np.count_nonzero(wanted[chosen])
+        if held < count or len(chosen) > 1.5 * count + 8:
+            wanted = used | (slopes < bar)
+            if not self.direct and np.count_nonzero(wanted) > WHOLE * len(wanted):
+                wanted[:] = True
+            if np.count_nonzero(wanted) != len(chosen) or not wanted[chosen].all():
+                self.problem.choose(wanted)
+
+    def _too_slow(self, wanted: float) -> bool:
+        """Return whether steps on the Hessian would be cheaper than what is left of these."""
+        if len(self.promises) < PATIENCE:
+            return False
+        now, before = self.promises[-1], self.promises[-PATIENCE]
+        if now >= before or wanted <= 0:
+            return True
+        rate = log(before / now) / (PATIENCE - 1)
+        return log(max(now / wanted, 1.0)) / rate > HESSIAN_COST * len(self.problem.chosen)
+
+    def _by_hessian(self, x: Array, scores: Vector, weights: Vector) -> Vector:
+        """Return the change of weights that minimises the quadratic model."""
+        hessian = self.problem.hessian(x)
+        # More atoms than rows have weights that nothing determines, and that must not run away.
+        hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
+        return nonnegative(hessian, scores, weights, Factor()) - weights
+
+    def _by_memory(self, x: Array, scores: Vector, weights: Vector) -> Vector:
+        """Return a change of weights along the projected quasi-Newton direction.
+
+        In units in which all atoms have length one it is -B g on the free weights, and weights
+        that would become negative are zero. No change says that the Hessian is needed.
+        """
+        problem, chosen = self.problem, self.problem.chosen
+        scale, w = problem.scale[chosen], weights * problem.norms[chosen]
+        g = scores * scale
+        free = np.flatnonzero((w > 0) | (g < 0))
+        d = np.zeros_like(g)
+        d[free] = -inverse_product(
+            self.moves[:, chosen[free]], self.turns[:, chosen[free]], g[free]
+        )
+        if not len(self.moves):
+            curvature = problem.objective.curvature(x, problem.combine(d * scale))
+            d *= float(d @ d) / curvature if curvature and isfinite(curvature) else 0.0
+        change = np.maximum(w + d, 0.0) - w
+        if len(self.moves) and len(free):
+            # Projected, the direction may have lost what the steepest atom alone has to offer.
+            move, turn = self.moves[-1], self.turns[-1]
+            offer = float(move @ turn) * min(0.0, float(g[free].min())) ** 2
+            if -float(g @ change) * float(turn @ turn) < OFFERED * offer:
+                change[:] = 0.0
+        return change * scale
+
+
+def inverse_product(moves: Array, turns: Array, d: Vector) -> Vector:
+    """Return B d, B the inverse Hessian that moves of the weights and turns of the slopes show.
+
+    Notes
+    -----
+    The two-loop recursion of limited-memory BFGS [1], oldest move first; with S the moves, Y the
+    turns and R the upper triangle of S Y', each loop is the solution of a system in R.
+
+    References
+    ----------
+    [1] J. Nocedal. Updating Quasi-Newton Matrices with Limited Storage. Math. Comp. 1980.
+    """
+    products = moves @ turns.T
+    safe = np.diag(products) > EPS * np.vecdot(turns, turns)
+    if not safe.any():
+        return d
+    moves, turns, products = moves[safe], turns[safe], products[np.ix_(safe, safe)]
+    upper, diagonal = np.triu(products), np.diag(products)
+    shares = np.linalg.solve(upper, moves @ d)
+    d = (d - shares @ turns) * (diagonal[-1] / (turns[-1] @ turns[-1]))
+    out: Vector = d + np.linalg.solve(upper.T, diagonal * shares - turns @ d) @ moves
+    return out
+
+
+def fit_newton(
+    objective: Objective,
+    atoms: Dictionary,
+    penalty: float,
+    start: Vector | None,
+    tol: float,
+    max_iter: int,
+) -> tuple[Point, float, bool, Status, int]:
+    """Minimise f(A w) + penalty * sum(w) over w >= 0.
+
+    Returns
+    -------
+    Point, gap, proven, status, n_iter
+    """
+    problem = Problem(objective, atoms, penalty)
+    newton, first = Newton(problem), problem.start()
+    point = first if start is None else problem.at(np.where(problem.norms > 0, start, 0.0))
+    if not isfinite(point.value):
+        point = first
+    reference, once, trials, tried = first.total(penalty), inf, 0, 0
+    promise = float(objective.excess(point.value)) + penalty * point.size
+    status, iteration = Status.MAX_ITER, 0
+    for iteration in range(max_iter + 1):
+        decrease = reference - point.total(penalty)
+        little = LITTLE * (abs(point.value) + abs(decrease))
+        own = own_rounding(objective, point.x, point.value)
+        rounding = max(2 * own, min(problem.rounding(point), little))
+        level = max(tol * decrease, rounding)
+        near = max(min(NEAR * level, CLOSE * decrease), rounding)
+        due = promise <= max(once, rounding) or iteration >= tried + PATIENCE
+        if (promise <= near and due) or point.scores.min() >= 0:
+            point, gap, proven = closed(problem, point, level, newton.direct)
+            if gap <= level and (proven or trials >= TRIALS):
+                return point, gap, proven, Status.CONVERGED, iteration
+            once, trials, tried = RETRY * promise, trials + 1, iteration
+            if promise <= rounding and trials > 2 * TRIALS:
+                status = Status.STALLED
+                break
+        if iteration == max_iter:
+            break
+        point, promise = newton.step(point, near)
+        if promise == 0:
+            status = Status.STALLED
+            break
+    point = inside(problem, point, first)
+    point, gap, proven = closed(problem, point, level, newton.direct)
+    if gap <= level:
+        status = Status.CONVERGED
+    elif status is Status.STALLED and gap <= ROUNDING * (abs(point.value) + abs(reference)) < inf:
+        status = Status.STATIONARY
+    return point, gap, proven, status, iteration
+
+
+def inside(problem: Problem, point: Point, first: Point) -> Point:
+    """Return a point computed afresh; at the end of the domain of f, so little towards the first.
+
+    Where x has drifted, the weights may lead out of the domain by rounding.
+    """
+    afresh, share = problem.at(point.weights), EPS
+    while not isfinite(afresh.value):
+        afresh = problem.at((1.0 - share) * point.weights + share * first.weights)
+        share = min(10.0 * share, 1.0)
+    return afresh

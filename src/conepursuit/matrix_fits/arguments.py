@@ -1,0 +1,133 @@
+"""Reading the arguments of a least-squares fit: the matrix, the targets, weights and starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.linear import as_matrix_unchecked, check_finite, dense
+from conepursuit.matrix_fits.results import NNLSResult
+
+SMALL_ENOUGH = 1_000_000
+"""Up to so many entries a sparse matrix or a LinearOperator is made dense."""
+
+
+def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
+    """Return the matrix, dense if it is small, and the target, in float64, or the targets."""
+    matrix = as_matrix_unchecked(A, "A")
+    if not isinstance(matrix, np.ndarray):
+        check_finite(matrix, "A")
+        if matrix.shape[0] * matrix.shape[1] <= SMALL_ENOUGH:
+            matrix = dense(matrix)
+    elif not matrix.flags.forc:
+        matrix = np.ascontiguousarray(matrix)
+    if type(b) is not np.ndarray and sparse.issparse(b):
+        raise ValueError("b must be dense; got a sparse matrix. Use b.toarray().")
+    target = as_real_array(b, "b")
+    if target.ndim == 1:
+        target = as_vector(target)
+    if target.ndim not in (1, 2) or len(target) != matrix.shape[0]:
+        raise ValueError(
+            "b must be a vector with one entry per row of A, or a matrix with one target per "
+            f"column; got A of shape {tuple(matrix.shape)} and b of shape {target.shape}."
+        )
+    return matrix, target
+
+
+def as_vector(target: Array) -> Vector:
+    """Return one target as a kernel wants it: float64, contiguous and writable."""
+    if target.dtype.char == "d" and target.flags.c_contiguous and target.flags.writeable:
+        return target
+    return np.array(target, dtype=np.float64)
+
+
+def writable(array: Array) -> Array:
+    """Return an array, or a copy if it is read-only, for which kernels would be compiled anew."""
+    return array if array.flags.writeable else array.copy()
+
+
+def tolerance(tol: Any) -> float:
+    """Return a number that is not negative, or say why it is none."""
+    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
+        raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
+    return float(tol)
+
+
+def weights_of(given: Any, shape: tuple[int, ...], name: str) -> Array:
+    """Return weights of all atoms, from an array or a result, or say why they are not that."""
+    point = as_real_array(given.x if isinstance(given, NNLSResult) else given, name)
+    point = point.astype(np.float64, copy=False)
+    if point.shape != shape:
+        raise ValueError(
+            f"{name} must have shape {shape}, a weight for each atom; got {point.shape}."
+        )
+    if not np.isfinite(point).all():
+        raise ValueError(f"{name} must be finite; got NaN or infinity. Replace those weights.")
+    if point.min(initial=0.0) < 0:
+        raise ValueError(
+            f"{name} must not be negative; the least is {point.min():.3g}. "
+            f"Use np.maximum({name}, 0) if that is rounding."
+        )
+    return point
+
+
+def check_entries(array: Array, name: str) -> None:
+    """Raise a ValueError if an array holds NaN or infinity."""
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} must be finite; got NaN or infinity in an array of shape {array.shape}. "
+            "Remove those entries, or give them weight 0."
+        )
+
+
+def root_weights(weights: Any, target: Array) -> Array:
+    """Return the roots of weights of the entries of b, of shape (m,) or that of b."""
+    given = as_real_array(weights, "weights").astype(np.float64, copy=False)
+    if given.shape not in (target.shape, target.shape[:1]):
+        raise ValueError(
+            f"weights must have shape {target.shape[:1]}, one for each row, or that of b, "
+            f"{target.shape}; got {given.shape}."
+        )
+    if not 0 <= given.min(initial=0.0) <= given.max(initial=0.0) < np.inf:  # NaN survives both
+        wrong = ~(np.isfinite(given) & (given >= 0))
+        raise ValueError(
+            f"weights must be finite and not negative; got {given[wrong][0]}. Use 0 for entries "
+            "that do not count."
+        )
+    roots: Array = np.sqrt(given)
+    return roots
+
+
+def weighted_matrix(matrix: Any, rows: Vector) -> Any:
+    """Return diag(rows) A."""
+    if isinstance(matrix, LinearOperator):
+        return aslinearoperator(sparse.diags_array(rows)) @ matrix
+    if sparse.issparse(matrix):
+        return sparse.csc_array(sparse.diags_array(rows) @ matrix)
+    return rows[:, None] * matrix
+
+
+def weighted_target(b: Array, rows: Array) -> Array:
+    """Return diag(rows) b; what has no weight may be NaN."""
+    used = rows if rows.ndim == b.ndim else rows[:, None]
+    out: Array = np.zeros(b.shape)
+    np.multiply(used, b, out=out, where=used > 0)
+    return out
+
+
+def weighted_problem(matrix: Any, target: Array, weights: Any) -> tuple[Any, Array, Array | None]:
+    """Return the matrix and the target or targets with the weights of the rows in them.
+
+    Where each target has weights of its own, the matrix is left as it is, and their roots are
+    returned as well.
+    """
+    if weights is None:
+        return matrix, target, None
+    rows = root_weights(weights, target)
+    if rows.ndim < target.ndim or target.ndim == 1:
+        return weighted_matrix(matrix, rows), weighted_target(target, rows), None
+    return matrix, weighted_target(target, rows), rows

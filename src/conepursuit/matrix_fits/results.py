@@ -1,0 +1,212 @@
+"""What a non-negative fit returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from conepursuit.arrays import Array
+from conepursuit.status import Status
+
+
+class NNLSResult(tuple[Any, Any]):
+    """Weights and residual norms, as `scipy.optimize.nnls` returns them, with the proof.
+
+    It is the tuple ``(x, rnorm)`` with more attributes. With many targets every attribute has a
+    last axis, or is an array, over the targets.
+
+    Attributes
+    ----------
+    x : array of shape (n,) or (n, n_targets)
+        The weights, none negative.
+    rnorm : float or array
+        ||A x - b||, computed from the data.
+    dual : array, as x
+        A'(A x - b), the multipliers of x >= 0: at the solution none is negative, and those of
+        the support are zero.
+    gap : float or array
+        A bound on 1/2 ||A x - b||^2 minus the least possible value, or an estimate of one.
+    proven : bool or array
+        Whether the gap is a proof.
+    status : Status or array
+        Why the fit ended.
+    n_iter : int or array
+        How many linear systems were solved, or sweeps made where a fit is exact.
+    support : array
+        The indices of the positive weights; with many targets a boolean array of the shape of x.
+
+    Notes
+    -----
+    With ``weights=`` all of them belong to the weighted problem.
+    """
+
+    measure = "rnorm"
+
+    x: Array
+    rnorm: Any
+    dual: Array
+    gap: Any
+    proven: Any
+    status: Any
+    n_iter: Any
+
+    def __new__(
+        cls, x: Array, rnorm: Any, dual: Array, gap: Any, proven: Any, status: Any, n_iter: Any
+    ) -> NNLSResult:
+        self = tuple.__new__(cls, (x, rnorm))
+        # Squares that overflow prove nothing. To ask numpy of one number takes two microseconds.
+        if not (isfinite(gap) if type(gap) is float else np.isfinite(gap).all()):
+            proven = proven & np.isfinite(gap)
+        self.__dict__ = {
+            "x": x, "rnorm": rnorm, "dual": dual, "gap": gap,
+            "proven": proven, "status": status, "n_iter": n_iter,
+        }  # fmt: skip
+        return self
+
+    def __getnewargs__(self) -> Any:  # so that it can be pickled and copied
+        return tuple(vars(self).values())
+
+    @property
+    def support(self) -> Array:
+        """Where the weights are positive."""
+        return support_of(self.x)
+
+    def __repr__(self) -> str:
+        return described(self)
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Weights that minimise a loss, with the proof.
+
+    With many targets every attribute has a last axis, or is an array, over the targets.
+
+    Attributes
+    ----------
+    x : array of shape (n,) or (n, n_targets)
+        The weights, none negative.
+    value : float or array
+        f(A x), with the penalty, computed from the data.
+    dual : array, as x
+        The slope of every atom, with the penalty: at the solution none is negative, and those of
+        the support are zero.
+    gap : float or array
+        A bound on `value` minus the least possible value, or an estimate of one.
+    proven : bool or array
+        Whether the gap is a proof.
+    status : Status or array
+        Why the fit ended.
+    n_iter : int or array
+        How many steps were made.
+    """
+
+    measure: ClassVar[str] = "value"
+
+    x: Array
+    value: Any
+    dual: Array
+    gap: Any
+    proven: Any
+    status: Any
+    n_iter: Any
+
+    def __post_init__(self) -> None:
+        known = np.isfinite(self.gap)
+        if not known.all():  # numbers overflowed on the way to it
+            object.__setattr__(self, "gap", np.where(known, self.gap, np.inf)[()])
+            object.__setattr__(self, "proven", self.proven & known)
+
+    @property
+    def support(self) -> Array:
+        """Where the weights are positive: indices, or for many targets an array of bool."""
+        return support_of(self.x)
+
+    def __repr__(self) -> str:
+        return described(self)
+
+
+def support_of(x: Array) -> Array:
+    """Return the indices of positive weights; of many targets an array of bool."""
+    return np.flatnonzero(x) if x.ndim == 1 else x > 0
+
+
+def described(fit: NNLSResult | FitResult) -> str:
+    """Return a fit in words; of many targets a summary."""
+    name = type(fit).__name__
+    if fit.x.ndim == 1:
+        proof = "proven" if fit.proven else "estimate"
+        reached = f"{fit.measure}={getattr(fit, fit.measure):.6g}"
+        return (
+            f"{name}({fit.status.name}, n_iter={fit.n_iter}, {reached}, "
+            f"gap={fit.gap:.2g} ({proof}), n_atoms={len(fit.support)})"
+        )
+    names = sorted({status.name for status in fit.status})
+    return (
+        f"{name}({fit.x.shape[1]} targets, {', '.join(names)}, "
+        f"largest gap={fit.gap.max(initial=0.0):.2g}, {int(np.sum(fit.proven))} proven)"
+    )
+
+
+STATUSES = (
+    Status.STATIONARY,
+    Status.STALLED,
+    Status.MAX_ITER,
+    Status.MAX_ATOMS,
+    Status.CONVERGED,
+)
+"""In the order of the codes of the kernels."""
+
+F = TypeVar("F", NNLSResult, FitResult)
+
+
+class Fits(Generic[F]):
+    """The results of many targets, a row for each, as they come.
+
+    Parameters
+    ----------
+    kind : NNLSResult or FitResult
+        What the results are.
+    n_targets, n : int
+        How many targets and atoms there are.
+    """
+
+    def __init__(self, kind: type[F], n_targets: int, n: int) -> None:
+        self.kind: Any = kind
+        self.x, self.dual = np.zeros((n_targets, n)), np.empty((n_targets, n))
+        self.measure, self.gap = np.empty(n_targets), np.empty(n_targets)
+        self.proven = np.empty(n_targets, dtype=bool)
+        self.code = np.zeros(n_targets, dtype=np.int64)
+        self.n_iter = np.empty(n_targets, dtype=np.int64)
+        self._known: dict[int, Status] = {}
+
+    def rows(self, part: slice) -> tuple[Array, ...]:
+        """Return the rows of some targets, to be written by a kernel."""
+        columns = (
+            self.x, self.dual, self.measure, self.gap, self.proven, self.code, self.n_iter,
+        )  # fmt: skip
+        return tuple(column[part] for column in columns)
+
+    def put(self, i: int, fit: F) -> None:
+        """Write the result of one target."""
+        self.x[i], self.dual[i], self.gap[i] = fit.x, fit.dual, fit.gap
+        self.measure[i] = getattr(fit, fit.measure)
+        self.proven[i], self.n_iter[i], self._known[i] = fit.proven, fit.n_iter, fit.status
+
+    def end(self, i: int, status: Status) -> None:
+        """Say why the fit of one target ended, whatever the code of a kernel."""
+        self._known[i] = status
+
+    def result(self) -> F:
+        """Return all of them."""
+        status = np.full(len(self.code), STATUSES[0], dtype=object)
+        for i in np.flatnonzero(self.code > 0):
+            status[i] = STATUSES[self.code[i]]
+        for place, known in self._known.items():
+            status[place] = known
+        result: F = self.kind(
+            self.x.T, self.measure, self.dual.T, self.gap, self.proven, status, self.n_iter
+        )
+        return result

@@ -1,0 +1,156 @@
+"""The three hulls of an atom set that one minimises over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from numbers import Real
+from typing import ClassVar, Protocol
+
+from conepursuit.arrays import Array, Vector
+from conepursuit.atoms.base import AtomSet
+from conepursuit.pursuit.weight_programs import Factor, bounded, free, nonnegative
+
+FULL = 1e-15
+"""Share of the radius below which the room left in a hull is the rounding of a sum."""
+
+
+class Domain(Protocol):
+    """A set of weights on atoms.
+
+    Attributes
+    ----------
+    atoms : AtomSet
+        What is combined.
+    radius : float
+        A bound on the sum of weights: of every point for a Hull, of a minimiser for a Cone.
+    penalty : float
+        lambda of f(x) + lambda * (sum of weights).
+    signed : bool
+        Whether weights may be negative.
+    """
+
+    @property
+    def atoms(self) -> AtomSet: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def penalty(self) -> float: ...
+    @property
+    def signed(self) -> bool: ...
+
+    def room(self, weights: Vector) -> float:
+        """Return how much weight may be added."""
+
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+        """Return the allowed v that minimises <scores, v - w> + 1/2 <v - w, Q (v - w)>."""
+
+
+@dataclass(frozen=True)
+class Cone:
+    """{sum_i w_i a_i : w_i >= 0}.
+
+    Parameters
+    ----------
+    atoms : AtomSet
+        The atoms; the origin is one of them.
+    radius : float
+        A known bound on the sum of weights of a minimiser. It does not restrict the iterates; it
+        turns the gap into a proof.
+    penalty : float
+        lambda >= 0; minimise f(x) + lambda * (sum of weights).
+    """
+
+    atoms: AtomSet
+    radius: float = inf
+    penalty: float = 0.0
+    signed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def room(self, weights: Vector) -> float:
+        return inf
+
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+        return nonnegative(Q, scores, weights, factor)
+
+
+@dataclass(frozen=True)
+class Span:
+    """{sum_i w_i a_i : w_i of either sign}.
+
+    Parameters
+    ----------
+    atoms : AtomSet
+        The atoms.
+    """
+
+    atoms: AtomSet
+    radius: ClassVar[float] = inf
+    penalty: ClassVar[float] = 0.0
+    signed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def room(self, weights: Vector) -> float:
+        return inf
+
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+        return free(Q, scores, weights, factor)
+
+
+@dataclass(frozen=True)
+class Hull:
+    """{sum_i w_i a_i : w_i >= 0, sum_i w_i <= radius}, which is radius * conv(A u {0}).
+
+    Parameters
+    ----------
+    atoms : AtomSet
+        The atoms; the origin is one of them and carries the weight that is left.
+    radius : float
+        tau > 0, the largest sum of weights.
+    penalty : float
+        lambda >= 0; minimise f(x) + lambda * (sum of weights).
+    """
+
+    atoms: AtomSet
+    radius: float
+    penalty: float = 0.0
+    signed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.radius == inf:
+            raise ValueError(
+                "a Hull needs a finite radius; got inf. "
+                "Use Cone(atoms) for weights without a bound."
+            )
+
+    def room(self, weights: Vector) -> float:
+        room = self.radius - float(weights.sum())
+        return room if room > FULL * self.radius else 0.0
+
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+        return bounded(Q, scores, weights, factor, self.radius)
+
+
+def describe(domain: Domain) -> str:
+    """Return a domain as error messages name it."""
+    return f"{type(domain).__name__}({domain.atoms!r})"
+
+
+def _check(domain: Domain) -> None:
+    name = type(domain).__name__
+    if not isinstance(domain.atoms, AtomSet):
+        raise ValueError(
+            f"{name} needs an atom set; got {type(domain.atoms).__name__}. "
+            f"Use {name}(Dictionary(D)) for the columns of a matrix D."
+        )
+    if not isinstance(domain.radius, Real) or not domain.radius > 0:
+        raise ValueError(
+            f"the radius bounds a sum of weights and must be positive; got {domain.radius}."
+        )
+    if not 0 <= domain.penalty < inf:
+        raise ValueError(f"the penalty must be non-negative and finite; got {domain.penalty}.")

@@ -1,0 +1,264 @@
+"""From what a user gives to an iterate of a domain."""
+
+from __future__ import annotations
+
+from math import inf, isfinite, isnan, nan
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones, zeros
+from conepursuit.atoms.base import Atoms
+from conepursuit.atoms.vectors import UnitVectors
+from conepursuit.low_rank import FactoredMatrix
+from conepursuit.objectives.base import Objective, check_real
+from conepursuit.pursuit.domains import Domain, describe
+from conepursuit.pursuit.iterate import Iterate
+
+
+def check_fit(objective: Objective, domain: Domain) -> None:
+    """Raise ValueError unless these are an objective and a domain of one shape."""
+    if not isinstance(objective, Objective):
+        raise ValueError(
+            f"the objective must be an Objective; got {type(objective).__name__}. "
+            "Use LeastSquares(y) or FunctionObjective(function, shape)."
+        )
+    if not hasattr(domain, "refit"):
+        raise ValueError(
+            f"the domain must be a Cone, Span or Hull; got {type(domain).__name__}. "
+            "Use Cone(Dictionary(D)) for the columns of a matrix D."
+        )
+    kept = getattr(domain.atoms, "factored", False)
+    if kept != isinstance(objective.origin(), FactoredMatrix):
+        raise ValueError(
+            f"{objective!r} and {describe(domain)} must both be factored, or neither. Use "
+            "NonnegativeRankOne(shape, factored=True) with FactoredLeastSquares(X), or "
+            "factored=False with LeastSquares(X)."
+        )
+    if tuple(objective.shape) != tuple(domain.atoms.shape):
+        raise ValueError(
+            f"{objective!r} takes arrays of shape {tuple(objective.shape)}, but the "
+            f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}. "
+            "They must agree; atoms are columns."
+        )
+
+
+def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
+    """Return a result, an iterate, or the weights of all atoms of a finite set as an iterate.
+
+    Atoms are made anew from their keys, so that they are the domain's own.
+    """
+    point = getattr(point, "iterate", point)
+    if isinstance(point, Iterate):
+        if tuple(point.x.shape) != tuple(objective.shape):
+            raise ValueError(
+                f"the iterate has x of shape {tuple(point.x.shape)}, but {objective!r} takes "
+                f"shape {tuple(objective.shape)}."
+            )
+        keys, weights = point.atoms.keys, point.weights.copy()
+    else:
+        full = _full_weights(domain, point)
+        keys = tuple(int(key) for key in np.flatnonzero(full))
+        weights = full[list(keys)]
+    batch = domain.atoms.empty()
+    for place, key in enumerate(keys):
+        own = domain.atoms.atom(key)
+        batch = batch.join(point.atoms[[place]] if own is None else own)
+    iterate = Iterate(objective.origin(), batch, weights).recomputed()
+    _check_weights(iterate, domain)
+    return iterate
+
+
+def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Iterate, float, bool]:
+    """Return where a run starts, f at its reference, and whether the start given was taken.
+
+    The reference, which the decrease of f is measured from, is the origin or, where f or its
+    gradient is infinite there, the best multiple of a few atoms; where that is not to be had, the
+    start given. A run starts from the reference if no start is given, or one where f or its
+    gradient is infinite.
+    """
+    given = None if start is None else as_iterate(objective, domain, start)
+    at_start = inf if given is None else _finite_value(objective, domain, given)
+    taken = given if at_start < inf else None
+    origin = Iterate(objective.origin(), domain.atoms.empty(), zeros((0,)))
+    reference = _finite_value(objective, domain, origin)
+    if reference < inf:
+        return taken or origin, reference, taken is not None
+    try:
+        best = best_multiple(objective, domain)
+    except ValueError:
+        if taken is None:
+            raise
+        return taken, at_start, True
+    return taken or best, _finite_value(objective, domain, best), taken is not None
+
+
+def _finite_value(objective: Objective, domain: Domain, iterate: Iterate) -> float:
+    """Return f(x) with the penalty; inf if that or the gradient is infinite or NaN."""
+    value, gradient = objective.value_and_gradient(iterate.x)
+    check_real(value, gradient)
+    finite = isfinite(value) and is_finite(gradient)
+    return float(value) + domain.penalty * iterate.size if finite else inf
+
+
+def best_multiple(objective: Objective, domain: Domain) -> Iterate:
+    """Return the best multiple of one atom, or of the sum of a few, where f is finite.
+
+    For an f that is infinite at the origin. The first atom is the oracle's answer just below the
+    best multiple of the array of ones; while f is still infinite, the atom joins that the gradient
+    asks for a little inside the domain, where entries that are not reached are the steepest. If
+    that does not lead there, all atoms of a finite set are tried together, and one by one.
+    """
+    everywhere = objective.covering_atom()
+    if everywhere is not None:
+        best = _multiple(objective, domain, everywhere)
+        assert best is not None
+        return best
+    inside = ones(objective.shape, objective.origin())
+    level = _ray_minimum(objective, inside, 0.0)
+    if level is None:
+        raise ValueError(
+            f"{objective!r}, or its gradient, is infinite or NaN at the origin, and at every "
+            "multiple of the array of ones. Give start=, a point where both are finite."
+        )
+    # Of data that are constant, all slopes are zero at the best multiple, but not below it.
+    atoms, x, margin = domain.atoms.empty(), objective.origin(), 0.9 * level
+    while True:
+        wanted = objective.value_and_gradient(x + margin * inside)[1]
+        if len(atoms):
+            wanted = wanted * (x <= 0)  # what is not reached yet
+        atom = domain.atoms.lmo(wanted)
+        if atom.keys[0] in atoms.keys or not float(atom.norms()[0]) > 0:
+            return _some_multiple(objective, domain)
+        atoms = atoms.join(atom)
+        best = _multiple(objective, domain, atoms)
+        if best is not None:
+            return best
+        x, margin = atoms.combine(1.0 / atoms.norms()), 1e-6 * level
+
+
+def _multiple(objective: Objective, domain: Domain, atoms: Atoms) -> Iterate | None:
+    """Return the best multiple of the sum of atoms at unit length, None if f is infinite there."""
+    weights = 1.0 / atoms.norms()
+    x = atoms.combine(weights)
+    best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
+    return None if best is None else Iterate(best * x, atoms, best * weights)
+
+
+def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
+    """Return the best multiple of the sum of all atoms of a finite set, or of one of them."""
+    everything = domain.atoms.empty()
+    for key in range(getattr(domain.atoms, "n_atoms", 0)):
+        atom = domain.atoms.atom(key)
+        if atom is not None and float(atom.norms()[0]) > 0:
+            everything = everything.join(atom)
+    if len(everything):
+        candidates = (everything, *(everything[[j]] for j in range(len(everything))))
+        for atoms in candidates:
+            best = _multiple(objective, domain, atoms)
+            if best is not None:
+                return best
+    raise ValueError(
+        f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
+        "entry of the data is positive where all atoms are zero. Mask such entries, add an "
+        "atom that reaches them, or give start=."
+    )
+
+
+def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:
+    """Return the s > 0 that minimises f(s v) + s * charge, None where no s tried is finite."""
+
+    def slope(power: float) -> float:
+        value, gradient = objective.value_and_gradient(10.0**power * vector)
+        if not (isfinite(value) and is_finite(gradient)):
+            return nan
+        return inner(gradient, vector) + charge
+
+    middle = -float(np.log10(norm(vector)))
+    tried = [middle + sign * k for k in range(40) for sign in (1, -1)]
+    known = next((p for p in tried if not isnan(slope(p))), None)
+    if known is None:
+        return None
+    low = high = known
+    while slope(low) > 0 and low > known - 300:
+        low -= 1.0
+    while slope(high) < 0 and high < known + 300:
+        high += 1.0
+    if not slope(low) < 0 < slope(high):
+        return float(10.0**known)
+    best: float = 10.0 ** brentq(slope, low, high, xtol=1e-12)
+    return best
+
+
+def _full_weights(domain: Domain, point: Any) -> Any:
+    """Return the weights of all atoms as a vector."""
+    n = getattr(domain.atoms, "n_atoms", None)
+    if n is None:
+        raise ValueError(
+            f"weights need a finite set of atoms, such as a Dictionary; got {domain.atoms!r}. "
+            "Give the iterate of a result."
+        )
+    weights = as_float_array(point, "weights").reshape(-1)
+    if len(weights) != n:
+        raise ValueError(f"weights must have {n} entries, one per atom; got {len(weights)}.")
+    return weights
+
+
+def _check_weights(iterate: Iterate, domain: Domain) -> None:
+    """Raise ValueError unless the weights are allowed by the domain."""
+    weights = iterate.weights
+    if not np.isfinite(weights).all():
+        raise ValueError("the weights must be finite; got NaN or infinity.")
+    if not domain.signed and (weights < 0).any():
+        raise ValueError(
+            f"{describe(domain)} needs non-negative weights; the least is "
+            f"{weights.min():.3g}. Use Span(atoms) for weights of either sign."
+        )
+    if domain.room(np.zeros(0)) < inf and weights.sum() > domain.radius * (1 + 1e-9):
+        raise ValueError(
+            f"{describe(domain)} needs weights that sum to at most {domain.radius}; "
+            f"they sum to {weights.sum():.6g}."
+        )
+
+
+def point_to_certify(
+    objective: Objective, domain: Domain, point: Any, x: Any, weights: Any
+) -> tuple[Iterate, bool]:
+    """Return an iterate, and whether it is known to lie in the domain."""
+    if sum(given is not None for given in (point, x, weights)) != 1:
+        raise ValueError("certify needs exactly one of a point, x= and weights=.")
+    if isinstance(getattr(point, "iterate", point), Iterate):
+        return as_iterate(objective, domain, point), True
+    if point is not None:
+        n, shape = getattr(domain.atoms, "n_atoms", None), np.shape(point)
+        is_x, is_weights = shape == tuple(objective.shape), shape == (n,)
+        if is_x == is_weights and not isinstance(domain.atoms, UnitVectors):
+            raise ValueError(
+                f"an array of shape {shape} may be {'either' if is_x else 'neither'} "
+                f"of x, shape {tuple(objective.shape)}, and the weights of all atoms"
+                f"{f', shape ({n},)' if n else ''}. Pass x= or weights=."
+            )
+        x, weights = (None, point) if is_weights else (point, None)
+    if x is not None and isinstance(domain.atoms, UnitVectors):
+        x, weights = None, x  # they are the same
+    if weights is not None:
+        return as_iterate(objective, domain, weights), True
+    return _bare_point(objective, domain, x)
+
+
+def _bare_point(objective: Objective, domain: Domain, x: Any) -> tuple[Iterate, bool]:
+    """Return an x without weights; the gauge says whether it lies in the domain."""
+    full = as_float_array(x, "x")
+    if full.shape != tuple(objective.shape):
+        raise ValueError(f"x must have shape {tuple(objective.shape)}; got {full.shape}.")
+    if domain.penalty:
+        raise ValueError("a penalised problem is about weights, not x. Pass weights=.")
+    gauge = None if domain.signed else domain.atoms.gauge(full)
+    bound = domain.radius if domain.room(np.zeros(0)) < inf else inf
+    if gauge is not None and (gauge == inf or gauge > bound * (1 + 1e-6)):
+        raise ValueError(
+            f"x lies outside {describe(domain)}: its gauge is {gauge:.6g}"
+            f"{f', the radius {bound:.6g}' if bound < inf else ''}."
+        )
+    return Iterate(full, domain.atoms.empty(), np.zeros(0)), gauge is not None
