@@ -461,7 +461,7 @@ WRONG = {
     "factorize A.npy --components 0": "--components must be a positive integer or auto; got '0'",
     "factorize A.npy --components many": "got 'many'",
     "factorize A.npy --components 500": "--components must be at most",
-    "factorize A.npy --loss huber": "loss must be one of 'squared_error', 'kullback_leibler'; got 'huber'",
+    "factorize A.npy --loss huber": "one of 'squared_error', 'kullback_leibler'; got 'huber'",
     "factorize minus.npy": "minus.npy must hold a matrix",
     "factorize signed.npy": "Negative values in data",
     "factorize A.npy --format csv": "--format csv needs a folder to write to. Add --out DIR.",

@@ -192,7 +192,7 @@ def check_finite(matrix: Any, name: str) -> None:
         )
 
 
-SMALL = 200
+DENSE_SIZE = 200
 """Up to this size a spectrum is computed in full."""
 
 RITZ = 1e-6
@@ -223,7 +223,7 @@ def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
             )
         if largest == 0:
             return 0.0, 0.0
-    if isinstance(matrix, np.ndarray) or n <= SMALL:
+    if isinstance(matrix, np.ndarray) or n <= DENSE_SIZE:
         values = eigvalsh(dense(matrix))
         return float(values[0]), float(values[-1])
     start = np.random.default_rng(0).standard_normal(n)
@@ -237,7 +237,7 @@ def singular_bounds(matrix: Any) -> tuple[float, float]:
 
     The lower bound is 0 for wide matrices, and for large ones that are not arrays.
     """
-    if isinstance(matrix, np.ndarray) or min(matrix.shape) <= SMALL:
+    if isinstance(matrix, np.ndarray) or min(matrix.shape) <= DENSE_SIZE:
         values = svdvals(dense(matrix))
         tall = matrix.shape[0] >= matrix.shape[1]
         return (float(values[-1]) if tall else 0.0), float(values[0])

@@ -13,7 +13,7 @@ from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.power import Bounds, Pair, nonnegative_pairs, symmetric_pair
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
-from conepursuit.linear import SMALL
+from conepursuit.linear import DENSE_SIZE
 from conepursuit.low_rank import FactoredMatrix
 
 
@@ -252,7 +252,7 @@ class PositiveSemidefinite(_SymmetricSet):
 
     def lmo(self, gradient: Array) -> RankOnes:
         n, symmetric = self.shape[0], 0.5 * (gradient + gradient.T)
-        if n <= SMALL:
+        if n <= DENSE_SIZE:
             values, vectors = np.linalg.eigh(symmetric)
         else:
             start = np.random.default_rng(0).standard_normal(n)

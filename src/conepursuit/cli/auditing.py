@@ -14,7 +14,7 @@ from conepursuit.cli.layouts import Layout
 from conepursuit.cli.tables import DETECT
 from conepursuit.least_squares.audit import certify_nnls
 
-TOLERANCE, ROUNDING = 1e-8, 1e-14
+TOLERANCE, PASSING_SHARE = 1e-8, 1e-14
 """An answer passes whose gap is at most this share of the decrease since 0, or of 1/2 ||b||^2."""
 
 
@@ -50,7 +50,7 @@ def largest_gaps(problem: Problem, weights: Array) -> Array:
     targets = problem.b.values.reshape(len(problem.b.values), -1)
     residuals = targets - np.asarray(problem.A.values @ weights).reshape(targets.shape)
     at_zero, there = (0.5 * (r**2).sum(axis=0) for r in (targets, residuals))
-    largest: Array = np.maximum(TOLERANCE * (at_zero - there), ROUNDING * at_zero)
+    largest: Array = np.maximum(TOLERANCE * (at_zero - there), PASSING_SHARE * at_zero)
     return largest
 
 

@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 
 from conepursuit.arrays import Array, Vector
 
-ROUNDING = 1e-12
+PRODUCT_ROUNDING = 1e-12
 """Inner products below this share of the norms are rounding."""
 
 
@@ -57,7 +57,7 @@ def nnomp(atoms: Array, y: Vector, n_iter: int) -> Pursuit:
     for _ in range(n_iter):
         scores = atoms.T @ residual
         best = int(scores.argmax())
-        if scores[best] <= ROUNDING * np.linalg.norm(y) or best in support:
+        if scores[best] <= PRODUCT_ROUNDING * np.linalg.norm(y) or best in support:
             break
         support.append(best)
         weights[support], length = nnls(atoms[:, support], y)
@@ -87,7 +87,7 @@ def fnnomp(atoms: Array, y: Vector, n_iter: int) -> Pursuit:
     z, residual = np.zeros(0), y.copy()
     values = [0.5 * float(y @ y)]
     for _ in range(n_iter):
-        step = _best_step(atoms, factors, z, residual, ROUNDING * float(np.linalg.norm(y)))
+        step = _best_step(atoms, factors, z, residual, PRODUCT_ROUNDING * float(np.linalg.norm(y)))
         if step is None:
             break
         factors = factors.with_atom(step)
@@ -143,7 +143,7 @@ def _best_step(
         inside = factors.Q.T @ atoms[:, index]
         outside = atoms[:, index] - factors.Q @ inside
         length = float(np.linalg.norm(outside))
-        if length <= ROUNDING:
+        if length <= PRODUCT_ROUNDING:
             continue
         wanted = scores[index] / length
         if best is not None and wanted <= best.z:

@@ -32,7 +32,7 @@ from conepursuit.theory import diameter
 
 N_PROBLEMS, N_ITER = 20, 50
 MARKS = (10, 20, 50)
-ROUNDING = 1e-14
+VALUE_ROUNDING = 1e-14
 """Share of f below which a suboptimality is rounding."""
 
 PURSUITS = {"NNOMP": nnomp, "FNNOMP": fnnomp}
@@ -236,7 +236,7 @@ def table(outcomes: Mapping[str, Outcome], title: str) -> Table:
     rows = []
     for name, o in outcomes.items():
         n_problems = len(o.last)
-        errors = (f"{o.mean[t]:.1e}" if o.mean[t] > ROUNDING * start else "0" for t in MARKS)
+        errors = (f"{o.mean[t]:.1e}" if o.mean[t] > VALUE_ROUNDING * start else "0" for t in MARKS)
         bad = f"{100 * o.bad_share:.1f} %"
         rows.append((name, *errors, bad, f"{o.n_atoms:.1f}", f"{1e6 * o.time:.0f}"))
     return Table(
@@ -244,8 +244,8 @@ def table(outcomes: Mapping[str, Outcome], title: str) -> Table:
         ("method", *(f"t = {t}" for t in MARKS), "bad steps", "atoms", "µs/step"),
         rows,
         f"Mean of f(x_t) - f* over {n_problems} problems, {start:.3g} at t = 0. 0: below "
-        f"{ROUNDING:g} of that, the rounding of f. NNMP affine inv. solves a linear programme for "
-        "the gauge in each step.",
+        f"{VALUE_ROUNDING:g} of that, the rounding of f. NNMP affine inv. solves a linear "
+        "programme for the gauge in each step.",
     )
 
 
@@ -275,7 +275,7 @@ def _style(name: str) -> dict[str, Any]:
 def plot(outcomes: Mapping[str, Outcome], ax: Any) -> None:
     """Draw mean suboptimality against iteration."""
     for name, outcome in outcomes.items():
-        shown = np.where(outcome.mean > ROUNDING * outcome.mean[0], outcome.mean, np.nan)
+        shown = np.where(outcome.mean > VALUE_ROUNDING * outcome.mean[0], outcome.mean, np.nan)
         ax.plot(shown, label=name, **_style(name))
     ax.set(yscale="log", xlabel="iteration t", ylabel="mean suboptimality f(x) − f*")
     ax.grid(True, color="0.9")

@@ -20,7 +20,7 @@ from conepursuit.loss_fits.api import nnfit
 from conepursuit.objectives import KullbackLeibler, LeastSquares
 from conepursuit.pursuit.weight_programs import Factor, nonnegative
 
-SMALL, LARGE = 1e-60, 1e60
+SMALLEST_UNIT, LARGEST_UNIT = 1e-60, 1e60
 """Beyond these the squares of data are not safe, and other units are used."""
 
 ROWS = 1e-12
@@ -55,7 +55,8 @@ class FactorData:
     def of(cls, X: Any, M: Any, divergence: bool, *, scale: bool) -> FactorData:
         """Return the data in units in which their squares are safe, if they may be scaled."""
         largest = float(X.max()) if min(X.shape) else 0.0
-        unit = largest if scale and largest > 0 and not SMALL < largest < LARGE else 1.0
+        safe = largest == 0 or SMALLEST_UNIT < largest < LARGEST_UNIT
+        unit = largest if scale and not safe else 1.0
         return cls(X if unit == 1.0 else X / unit, M, divergence, unit)
 
     @property

@@ -26,7 +26,7 @@ MOMENTUM, GROWTH, CEILING, CUT = 0.5, 1.05, 1.01, 1.5
 SPAN = 4
 """Sweeps over which the gain is averaged before it ends a run."""
 
-LEVEL = 1e-12
+LEVEL_SHARE = 1e-12
 """Components that ascend by less than this share of the new one's descent are level."""
 
 
@@ -235,7 +235,7 @@ def pairwise(gram: Array, scores: Vector, start: Vector, old: int) -> Vector:
         direction = np.zeros(len(start))
         direction[new], most = 1.0 / norms[new], np.inf
         v = int(slopes[:old].argmax()) if old else -1
-        if v >= 0 and slopes[v] > LEVEL * abs(slopes[new]):
+        if v >= 0 and slopes[v] > LEVEL_SHARE * abs(slopes[new]):
             direction[v], most = -1.0 / norms[v], weights[v] * norms[v]
         curvature = float(direction @ gram @ direction)
         descent = -float((norms * direction) @ slopes)

@@ -10,10 +10,10 @@ OPTIMAL, STALLED, MAX_STEPS, MAX_ATOMS, CONVERGED = range(5)
 IRREGULAR = REDO = -1
 """The data need scaling; the target asks for another kernel."""
 
-LEAST, LARGEST = 1e-260, 1e260
+SMALLEST_SQUARE, LARGEST_SQUARE = 1e-260, 1e260
 """Between these, squares of norms and their products with each other are safe."""
 
-DESCENT, LEVEL = 4.0, 64.0
+DESCENT_ROUNDINGS, LEVEL_ROUNDINGS = 4.0, 64.0
 """How many times the expected rounding an atom may descend, and a passive one be off level."""
 
 ILL_CONDITIONED = 1e-9

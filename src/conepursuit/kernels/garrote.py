@@ -24,7 +24,7 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import EPS
 from conepursuit.kernels.shared.triangular import dot
 
-ROUNDING = 4 * EPS
+PULL_ROUNDING = 4 * EPS
 """Share of the terms of a pull that is lost when they are added up."""
 
 WIDEST = 1e100
@@ -213,7 +213,7 @@ def logistic_pull(
         pull[i] = weights[i] * y[i] / (1.0 + np.exp(margins[i]))
         lost = abs(pull[i]) + 0.25 * weights[i] * sizes[i]
         square += lost * lost
-    return ROUNDING * float(np.sqrt(square))
+    return PULL_ROUNDING * float(np.sqrt(square))
 
 
 @njit(cache=True, nogil=True)
@@ -303,7 +303,7 @@ def squared_pull(
         pull[i] = weights[i] * (y[i] - pull[i])
         lost = weights[i] * (abs(y[i]) + sizes[i])
         square += lost * lost
-    return ROUNDING * float(np.sqrt(square))
+    return PULL_ROUNDING * float(np.sqrt(square))
 
 
 @njit(cache=True, nogil=True)

@@ -27,7 +27,7 @@ from conepursuit.status import Certificate
 SMALLEST_POWER = -960
 """Below this power of two a product with a weight may be subnormal, that is, have lost digits."""
 
-MOST_LEVELLED = 512
+MOST_WITH_WEIGHT = 512
 """With more atoms than this, the functional of the atoms with weight would take longer than a fit.
 
 It is a dense least-squares problem with a column for each row of A.
@@ -101,7 +101,7 @@ def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str)
     g = rmatvec(matrix, r)
     violation = max(0.0, float((g * known.inverse_norms).max()))
     proof = Proof(matrix, b, x, r, g, known, inexact)
-    if not proof.fine and len(proof.used) <= MOST_LEVELLED:
+    if not proof.fine and len(proof.used) <= MOST_WITH_WEIGHT:
         _look_closer(proof)
     gap, proven = proof.settled()
     return Certificate(violation, -float(g @ x), gap, "dual" if proven else "estimate")

@@ -14,7 +14,7 @@ from scipy import sparse
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import (
     CONVERGED,
-    DESCENT,
+    DESCENT_ROUNDINGS,
     MAX_STEPS,
     OPTIMAL,
 )
@@ -162,7 +162,7 @@ class WorkingSet:
         """Return the steepest atoms outside that descend by more than rounding, at most so many."""
         slopes = scores * self.known.inverse_norms
         slopes[self.inside] = 0.0
-        new = np.flatnonzero(slopes > DESCENT * self._rounding())
+        new = np.flatnonzero(slopes > DESCENT_ROUNDINGS * self._rounding())
         if len(new) > most:
             new = new[np.argpartition(slopes[new], -most)[-most:]]
         return new[np.argsort(-slopes[new], kind="stable")]
@@ -177,7 +177,7 @@ class WorkingSet:
         """
         slopes = self._slopes_without_weight(scores)
         best = int(slopes.argmax())
-        if not slopes[best] > DESCENT * self._rounding():
+        if not slopes[best] > DESCENT_ROUNDINGS * self._rounding():
             return None
         if not self.inside[best]:
             self.add(np.array([best]))
@@ -186,7 +186,8 @@ class WorkingSet:
 
     def descends(self, scores: Vector) -> bool:
         """Return whether an atom without weight descends by more than rounding."""
-        return bool((self._slopes_without_weight(scores) > DESCENT * self._rounding()).any())
+        slopes = self._slopes_without_weight(scores)
+        return bool((slopes > DESCENT_ROUNDINGS * self._rounding()).any())
 
     def _slopes_without_weight(self, scores: Vector) -> Vector:
         slopes = scores * self.known.inverse_norms

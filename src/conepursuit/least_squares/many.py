@@ -10,11 +10,10 @@ import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.callbacks import batch_progress
-from conepursuit.kernels.constants import LARGEST, LEAST
 from conepursuit.least_squares.one_target import fit_one
 from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix, writable
 from conepursuit.matrix_fits.results import Fits, NNLSResult
-from conepursuit.matrix_fits.safe_units import inverted
+from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 from conepursuit.matrix_fits.threads import chunks, run
 
 CHUNK = 500_000
@@ -24,7 +23,7 @@ SOLVED = 2**15
 """The linear systems of n atoms take about as long as to fit n^3 over this many more numbers."""
 
 
-MANY = 2048
+GRAM_ATOMS = 2048
 """Up to so many atoms the targets share one Gram matrix."""
 
 
@@ -49,7 +48,7 @@ def fit_many(
     """
     fits = Fits(NNLSResult, B.shape[1], matrix.shape[1])
     kernel = None
-    if together and isinstance(matrix, np.ndarray) and matrix.shape[1] <= MANY:
+    if together and isinstance(matrix, np.ndarray) and matrix.shape[1] <= GRAM_ATOMS:
         kernel = batch_kernel(matrix, limit, max_steps)
 
     def fit_chunk(part: slice) -> int:
@@ -85,7 +84,7 @@ def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., Non
     with np.errstate(over="ignore", invalid="ignore"):  # seen to below
         gram = atoms @ atoms.T
     squares = gram.diagonal()[:n]
-    if not (((squares >= LEAST) & (squares <= LARGEST)) | ~matrix.any(axis=0)).all():
+    if not (safe_squares(squares) | ~matrix.any(axis=0)).all():
         return None
     inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
     if few:

@@ -11,9 +11,8 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.constants import LARGEST, LEAST
 from conepursuit.linear import rmatvec
-from conepursuit.matrix_fits.safe_units import inverted
+from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,7 @@ class Survey:
 
         Estimated norms are multiplied by `safety` where they bound errors.
         """
-        positive = squares[squares != 0]
-        regular = zeros_are_zero and bool(((positive >= LEAST) & (positive <= LARGEST)).all())
+        regular = zeros_are_zero and bool(safe_squares(squares[squares != 0]).all())
         norms = np.sqrt(squares)
         return cls(products, safety * norms, inverted(norms), sums, regular)
 
@@ -98,5 +96,5 @@ def surveyed(matrix: Any, b: Vector) -> Survey | None:
     """Return the survey, or None if something is not finite or lost to overflow or underflow."""
     with np.errstate(all="ignore"):
         known, square = survey(matrix, b), float(b @ b)
-    regular = known.regular and (LEAST <= square <= LARGEST or not b.any())
+    regular = known.regular and (bool(safe_squares(np.array(square))) or not b.any())
     return known if regular else None

@@ -16,10 +16,10 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.matrix_fits.arguments import writable
 from conepursuit.matrix_fits.results import STATUSES, NNLSResult
 
-FEW = 512
+ALWAYS_WHOLE = 512
 """Up to so many atoms a dense dictionary is treated as a whole, whatever it is."""
 
-SMALL, MODERATE = 2**19, 2048
+WHOLE_ENTRIES, WHOLE_ATOMS = 2**19, 2048
 """Entries, and atoms, up to which passes over a dictionary cost less than a working set."""
 
 MOST_ENTRIES = 50_000_000
@@ -36,7 +36,7 @@ def is_small(matrix: Any, limit: int) -> bool:
     if not isinstance(matrix, np.ndarray):
         return False
     n = matrix.shape[1]
-    return n <= FEW or (n <= MODERATE and matrix.size <= SMALL and limit >= n)
+    return n <= ALWAYS_WHOLE or (n <= WHOLE_ATOMS and matrix.size <= WHOLE_ENTRIES and limit >= n)
 
 
 def are_neighbours(columns: Array, inverse_norms: Vector) -> bool:

@@ -18,10 +18,10 @@ from conepursuit.rounding import product_rounding
 LEVELLINGS = 3
 """How often atoms may join that a dual point has made descend."""
 
-FEW = 256
+MOST_LEVELLED = 256
 """So many atoms may be made level even if there are fewer rows."""
 
-SMALL = 32
+MATRIX_ATOMS = 32
 """Up to so many atoms a linear system is solved on its matrix."""
 
 
@@ -140,7 +140,7 @@ def _levelled(
             involved = involved | (scores < 0)
         count = np.count_nonzero(involved)
         # Many more atoms than rows are not made level, and the attempt would take long.
-        if not 0 < count <= max(len(point.x), FEW):
+        if not 0 < count <= max(len(point.x), MOST_LEVELLED):
             break
         if np.count_nonzero(involved[problem.chosen]) < count or len(problem.chosen) > 1.5 * count:
             problem.choose(involved)
@@ -177,7 +177,7 @@ def _solve(
         d = problem.combine(scale * z)
         return np.where(settled, 0.0, hessian(np.where(settled, 0.0, d))) if partly else hessian(d)
 
-    if not direct and k > SMALL:
+    if not direct and k > MATRIX_ATOMS:
         z = conjugate_gradients(lambda z: scale * problem.slopes(turn(z)), right, error, k)
     else:
         z, used = np.zeros(k), np.flatnonzero(scale)

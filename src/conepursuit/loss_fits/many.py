@@ -15,7 +15,7 @@ from conepursuit.matrix_fits.threads import chunks, run
 from conepursuit.objectives import EntrywiseLoss
 from conepursuit.status import Status
 
-MANY = 512
+HESSIAN_ATOMS = 512
 """Up to so many atoms a kernel keeps the Hessian of a target."""
 
 WORK, SHARED_WORK, LEAST_SIZE = 2_000_000, 10_000_000, 500
@@ -35,7 +35,7 @@ def fit_together(
 ) -> FitResult | None:
     """Fit each column of the data of a loss; None if the kernels cannot."""
     code = kernel_code(objective)
-    if code is None or not isinstance(matrix, np.ndarray) or matrix.shape[1] > MANY:
+    if code is None or not isinstance(matrix, np.ndarray) or matrix.shape[1] > HESSIAN_ATOMS:
         return None
     from conepursuit.kernels.loss_fits.many_targets import fit_losses
 

@@ -61,7 +61,7 @@ RIDGE = 1e-11
 LITTLE = 1e-10
 """Share of f and its decrease up to which a gap may be called rounding."""
 
-ROUNDING = 1e-13
+STATIONARY_SHARE = 1e-13
 """A gap of this share of f where no step makes progress is rounding."""
 
 
@@ -275,8 +275,9 @@ def fit_newton(
     point, gap, proven = closed(problem, point, level, newton.direct)
     if gap <= level:
         status = Status.CONVERGED
-    elif status is Status.STALLED and gap <= ROUNDING * (abs(point.value) + abs(reference)) < inf:
-        status = Status.STATIONARY
+    elif status is Status.STALLED:
+        scale = abs(point.value) + abs(reference)
+        status = Status.STATIONARY if gap <= STATIONARY_SHARE * scale < inf else status
     return point, gap, proven, status, iteration
 
 

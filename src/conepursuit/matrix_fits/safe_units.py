@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.constants import LARGEST_SQUARE, SMALLEST_SQUARE
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest number that a float can hold."""
@@ -114,6 +115,12 @@ def scaled_columns(matrix: Any, powers: Array) -> Any:
     scaled = matrix.copy()
     scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))
     return scaled
+
+
+def safe_squares(squares: Array) -> Array:
+    """Return where squares of norms, and their products with each other, are safe."""
+    safe: Array = (squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE)
+    return safe
 
 
 def inverted(norms: Vector) -> Vector:

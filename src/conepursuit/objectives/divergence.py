@@ -218,8 +218,8 @@ class BetaDivergence(EntrywiseLoss):
         """Return l(x) - l(z) - l'(z) (x - z), for x, z >= 0; inf where z = 0 < y.
 
         With h = (x - z) / z it is ``z^b e(h, b) - y z^(b - 1) e(h, b - 1)``, where e is
-        `power_excess`: two terms that are not negative, in which nothing cancels. Where powers of
-        h would overflow, they are taken of x and z.
+        `power_remainder`: two terms that are not negative, in which nothing cancels. Where powers
+        of h would overflow, they are taken of x and z.
         """
         b, y = self.beta, self.y
         with np.errstate(all="ignore"):
@@ -227,8 +227,8 @@ class BetaDivergence(EntrywiseLoss):
             logs = np.where(np.abs(h) < 0.5, np.log1p(h), np.log(x) - np.log(z))
             grown = z ** (b - 1) * np.expm1((b - 1) * logs) / (b - 1)
             rise, fall = (
-                z**b * power_excess(h, logs, b),
-                z ** (b - 1) * power_excess(h, logs, b - 1),
+                z**b * power_remainder(h, logs, b),
+                z ** (b - 1) * power_remainder(h, logs, b - 1),
             )
             rise = np.where(far, (x**b - z**b) / b - z ** (b - 1) * (x - z), rise)
             fall = np.where(far, grown - z ** (b - 2) * (x - z), fall)
@@ -272,7 +272,7 @@ SERIES, TERMS = 0.05, 12
 """Below this |h| a power series of so many terms is used, which reach full precision."""
 
 
-def power_excess(h: Array, logs: Array, power: float) -> Array:
+def power_remainder(h: Array, logs: Array, power: float) -> Array:
     """Return ((1 + h)^p - 1) / p - h, to full relative precision; `logs` are log(1 + h)."""
     out: Array = np.expm1(power * logs) / power - h
     near = np.abs(h) < SERIES

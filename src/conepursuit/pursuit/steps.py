@@ -26,7 +26,7 @@ EXPANSIONS = 150
 HUGE = 1e100
 """Slopes above this are no rounding, and their squares may overflow."""
 
-LEVEL = 1e-14
+FLAT = 1e-14
 """Slopes below this times ||g|| ||d|| are rounding."""
 
 
@@ -172,7 +172,7 @@ def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -
     slope = inner(gradient, vector) + charge
     if not isfinite(slope):
         return inf
-    level = 0 < slope < HUGE and slope <= LEVEL * norm(gradient) * norm(vector)
+    level = 0 < slope < HUGE and slope <= FLAT * norm(gradient) * norm(vector)
     return 0.0 if level else slope
 
 

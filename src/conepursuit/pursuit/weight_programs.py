@@ -114,13 +114,13 @@ def _on_face(
     )
     low, high, multiplier = -np.inf, np.inf, 0.0
     for _ in range(100):
-        excess = float(v.sum()) - radius
-        if abs(excess) <= 1e-14 * radius:
+        surplus = float(v.sum()) - radius
+        if abs(surplus) <= 1e-14 * radius:
             break
-        low, high = (multiplier, high) if excess > 0 else (low, multiplier)
+        low, high = (multiplier, high) if surplus > 0 else (low, multiplier)
         fall = float(own.solve(np.ones(len(v))).sum())
         if fall > 0:
-            target = multiplier + excess / fall
+            target = multiplier + surplus / fall
         else:  # the sum is zero until the multiplier is low enough for one atom
             target = multiplier - float(gradient.min()) - raised * radius
         if not low < target < high:

@@ -18,7 +18,7 @@ from conepursuit.theory.widths import hull_distance
 MOST_BASES = 200_000
 """Bases whose least singular values are computed for a lower bound."""
 
-ROUNDING = 1e-13
+SINGULAR_ROUNDING = 1e-13
 """What a singular value of points within the unit ball may be off by."""
 
 
@@ -62,7 +62,7 @@ def cone_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) -> Brac
     points = as_points(A)
     atoms, rng = points.rows[1:].T, np.random.default_rng(random_state)
     _, values, basis = np.linalg.svd(points.rows, full_matrices=False)
-    basis = basis[values > ROUNDING]
+    basis = basis[values > SINGULAR_ROUNDING]
     rank, n = len(basis), atoms.shape[1]
     atoms, upper = basis @ atoms, 1.0
     for attempt in range(tries):
@@ -121,9 +121,9 @@ def _least_basis(atoms: Array) -> float:
     least, subsets = 1.0, combinations(range(n), rank)
     while chunk := list(islice(subsets, 5000)):
         values = np.linalg.svd(atoms[:, chunk].transpose(1, 0, 2), compute_uv=False)[:, -1]
-        least = min(least, float(values[values > ROUNDING].min(initial=1.0)))
+        least = min(least, float(values[values > SINGULAR_ROUNDING].min(initial=1.0)))
     # Between rounding and clear values it is open which atoms are dependent.
-    return (least - ROUNDING) / sqrt(rank) if least >= APART else 0.0
+    return (least - SINGULAR_ROUNDING) / sqrt(rank) if least >= APART else 0.0
 
 
 def pyramidal_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) -> Bracket:
@@ -162,5 +162,5 @@ def pyramidal_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) ->
     if rows.shape[1] >= n:
         values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
         least = float(values[n - 1])
-        lower = (least - ROUNDING) * 2 / sqrt(n + 1) if least >= APART else 0.0
+        lower = (least - SINGULAR_ROUNDING) * 2 / sqrt(n + 1) if least >= APART else 0.0
     return Bracket(min(lower, upper) * points.scale, upper * points.scale)

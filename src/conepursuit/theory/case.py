@@ -25,7 +25,7 @@ from conepursuit.theory.faces import TooLargeError
 from conepursuit.theory.sets import atoms_as_columns, diameter, radius
 from conepursuit.theory.widths import cone_width
 
-ROUNDING = 1e-14
+DIFFERENCE_ROUNDING = 1e-14
 """Share of |f| that is rounding in a difference of two values."""
 
 KINDS = {
@@ -166,7 +166,7 @@ class Case:
     @property
     def rounding(self) -> float:
         """What a difference of values may be off by."""
-        return ROUNDING * float(np.abs(self.result.trace["value"]).max())
+        return DIFFERENCE_ROUNDING * float(np.abs(self.result.trace["value"]).max())
 
     @property
     def noise(self) -> float:

@@ -21,7 +21,7 @@ ORIGIN = -1
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """Options of HiGHS, whose defaults are 1e-7."""
 
-ROUNDING = 4e-15
+INNER_ROUNDING = 4e-15
 """Share of the norms by which an inner product may be off."""
 
 NEAR = 2e-7
@@ -185,7 +185,7 @@ def atomic_norm(A: Any, x: Any) -> AtomicNorm:
         fit = nnls(directions, target)
         away = target - directions @ fit.x
         length = float(np.linalg.norm(target))
-        below = float((away @ directions).max()) <= ROUNDING * length
+        below = float((away @ directions).max()) <= INNER_ROUNDING * length
         # <u, x> = ||u||^2 must be more than what rounding may put on the atoms of x.
         if below and np.linalg.norm(away) > NEAR * length:
             return _proved(inf, None, away)

@@ -29,7 +29,7 @@ TILE = 32768
 LEAST_ROWS = 32
 """Rows of a tile, at least; a product of matrices with fewer is slow."""
 
-LEAST = 1e-290
+NEGLIGIBLE = 1e-290
 """Where z / x is less, x / z counts as infinite, so that sums do not overflow; where F is less, it
 becomes 0, since arithmetic on what is hardly representable is slow."""
 
@@ -53,7 +53,7 @@ def divide(x: Vector, z: Vector) -> float:
     """
     lost = 0.0
     for j in range(len(x)):
-        finite = z[j] > LEAST * x[j]
+        finite = z[j] > NEGLIGIBLE * x[j]
         z[j] = x[j] / z[j] if finite else 0.0
         lost += 0.0 if finite else x[j]
     return lost
@@ -74,7 +74,7 @@ def diverge(x: Vector, z: Vector, m: Vector, near: Vector, octaves: Vector) -> f
         octave = (from_z[j] - from_x[j] + HALF) >> BITS
         octaves[j] = octave
         to_y[j] = from_x[j] + (octave << BITS)
-        odd += x[j] > 0.0 and z[j] < LEAST  # of which the bits are not linear
+        odd += x[j] > 0.0 and z[j] < NEGLIGIBLE  # of which the bits are not linear
     if odd > 0:
         return diverge_slowly(x, z, m)
     total = 0.0
@@ -121,7 +121,7 @@ def grow(f: Vector, pull: Vector, price: Vector, l2: float) -> bool:
         trapped |= f[r] * price[r] <= TRAPPED * mass and pull[r] > (1.0 + SLACK) * price[r]
         grown = f[r] * step
         if grown < np.inf and (root > 0.0 or l2 > 0.0):
-            f[r] = grown if grown >= LEAST else 0.0
+            f[r] = grown if grown >= NEGLIGIBLE else 0.0
     return trapped
 
 
@@ -143,7 +143,7 @@ def release(
         if f[r] * price[r] <= TRAPPED * mass:
             g, pull, bend = G[r], 0.0, 0.0
             for j in range(n):
-                slope = g[j] / z[j] if z[j] > LEAST * x[j] else 0.0
+                slope = g[j] / z[j] if z[j] > NEGLIGIBLE * x[j] else 0.0
                 pull += x[j] * slope
                 bend += x[j] * slope * slope
             step = (pull - price[r] - l2 * f[r]) / (bend + l2)

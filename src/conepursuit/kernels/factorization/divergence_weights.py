@@ -39,7 +39,7 @@ from conepursuit.kernels.factorization.divergence_newton import (
 )
 from conepursuit.kernels.shared.triangular import REORDERED, dot
 
-LEAST = 1e-300
+SMALLEST_DIVISOR = 1e-300
 """What z and the sum of a component are at least, so that nothing is divided by zero."""
 
 CLOSE = 0.1
@@ -109,7 +109,7 @@ def level(G: Array) -> tuple[Array, Array, Vector]:
     columns, sums = np.ascontiguousarray(G.T), np.dot(G, np.ones(G.shape[1]))
     reached = np.zeros(len(columns), np.bool_)
     for r in range(len(G)):
-        if sums[r] < LEAST:
+        if sums[r] < SMALLEST_DIVISOR:
             columns[:, r], sums[r] = 0.0, 0.0
     for j in range(len(columns) if len(G) > 0 else 0):
         top = columns[j].max()
@@ -155,9 +155,9 @@ def weigh(
 def gather(columns: Array, at: Array, unit: Vector, a: Array) -> None:
     """Write w G at some places, each column divided by its largest entry."""
     k, n = a.shape
-    relative, column = unit / max(unit.max(), LEAST), np.empty(k)
+    relative, column = unit / max(unit.max(), SMALLEST_DIVISOR), np.empty(k)
     for j in range(n):
-        given, top = columns[at[j]], LEAST
+        given, top = columns[at[j]], SMALLEST_DIVISOR
         for r in range(k):
             column[r] = given[r] * relative[r]
             top = max(top, column[r])
@@ -201,7 +201,7 @@ def survey(R: Row) -> float:
     if lift(R):
         combine(R.a, R.u, R.z)
     for j in range(n):
-        R.z[j] = max(R.z[j], LEAST)
+        R.z[j] = max(R.z[j], SMALLEST_DIVISOR)
         R.y[j] = R.x[j] / R.z[j]
     for r in range(len(R.u)):
         slope = R.c[r] + R.q[r] * R.u[r] - dot(R.a[r], R.y, n)

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels.constants import LARGEST
+from conepursuit.kernels.constants import LARGEST_SQUARE
 from conepursuit.kernels.shared.triangular import REORDERED, dot
 
 SMALLEST = 1e-305
@@ -112,7 +112,7 @@ def minimiser(weight: float, pull: float, curvature: float, l1: float, l2: float
     if total < SMALLEST:
         return 0.0 if pull < l1 + l2 * weight else weight
     best = (curvature * weight + pull - l1) / total
-    return min(best, LARGEST) if best > 0.0 else 0.0
+    return min(best, LARGEST_SQUARE) if best > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)

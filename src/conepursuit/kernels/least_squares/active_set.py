@@ -14,14 +14,14 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import (
-    DESCENT,
+    DESCENT_ROUNDINGS,
     EPS,
     ILL_CONDITIONED,
-    LARGEST,
-    LEAST,
+    LARGEST_SQUARE,
     MAX_ATOMS,
     MAX_STEPS,
     OPTIMAL,
+    SMALLEST_SQUARE,
     STALLED,
 )
 from conepursuit.kernels.shared.rounding import expected_rounding
@@ -277,7 +277,7 @@ def survey(
         left = project(P, k)
         np.dot(atoms, P.p, g)
         exhausted = left <= EXHAUSTED * EPS * np.sqrt(dot(b, b, len(b)))
-        return np.inf if exhausted else DESCENT * EPS * left
+        return np.inf if exhausted else DESCENT_ROUNDINGS * EPS * left
     if len(G) == 0:
         residual(atoms, b, x, P.order, k, r)
         np.dot(atoms, r, g)
@@ -359,4 +359,4 @@ def in_range(square: float, entries: Vector) -> bool:
     """Return whether a sum of squares is finite and lost nothing to overflow or underflow."""
     if square == 0.0:
         return not np.any(entries)
-    return LEAST <= square <= LARGEST
+    return SMALLEST_SQUARE <= square <= LARGEST_SQUARE

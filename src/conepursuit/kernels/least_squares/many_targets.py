@@ -12,8 +12,8 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import (
-    DESCENT,
-    LEVEL,
+    DESCENT_ROUNDINGS,
+    LEVEL_ROUNDINGS,
     MAX_STEPS,
     OPTIMAL,
     REDO,
@@ -106,8 +106,8 @@ def fit_targets(
         if dot(u, v, k) > VISIBLE * dot(r, r, m):  # what the correction takes off ||r||^2
             subtract_rows(atoms, order, u, k, m, r)
         end(g, n)
-        level = holds(g, inverse_norms, order, k, LEVEL * tolerance)
-        steepest = price(g, full, padded(n), u, v) > DESCENT * tolerance
+        level = holds(g, inverse_norms, order, k, LEVEL_ROUNDINGS * tolerance)
+        steepest = price(g, full, padded(n), u, v) > DESCENT_ROUNDINGS * tolerance
         doubtful = code == STALLED or (code == OPTIMAL and steepest) or not level
         doubtful = not positive or (doubtful and code != MAX_STEPS)
         for j in range(n):

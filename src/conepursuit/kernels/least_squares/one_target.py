@@ -7,9 +7,9 @@ from numba import njit
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import (
-    DESCENT,
+    DESCENT_ROUNDINGS,
     IRREGULAR,
-    LEVEL,
+    LEVEL_ROUNDINGS,
     MAX_ATOMS,
     MAX_STEPS,
     OPTIMAL,
@@ -67,9 +67,9 @@ def holds(g: Vector, inverse_norms: Vector, P: Passive, noise: float, partial: b
     """
     for j in range(len(g)):
         slope = g[j] * inverse_norms[j]
-        if P.inside[j] and abs(slope) > LEVEL * noise:
+        if P.inside[j] and abs(slope) > LEVEL_ROUNDINGS * noise:
             return False
-        if not P.inside[j] and not partial and slope > DESCENT * noise:
+        if not P.inside[j] and not partial and slope > DESCENT_ROUNDINGS * noise:
             return False
     return True
 

@@ -19,7 +19,7 @@ conjugate l*, two divergences measure by how much a point fails another:
 
 Both are evaluated in forms in which nothing cancels, through
 
-    excess(h, p) = ((1 + h)^p - 1) / p - h,   and log(1 + h) - h in the limit p = 0.
+    power_remainder(h, p) = ((1 + h)^p - 1) / p - h,   and log(1 + h) - h in the limit p = 0.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from conepursuit.kernels.constants import (
 )
 
 SERIES = 0.05
-"""Below this |h| the excess is a power series: 12 terms reach full precision."""
+"""Below this |h| the power_remainder is a power series: 12 terms reach full precision."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def excess(h: float, power: float) -> float:
+def power_remainder(h: float, power: float) -> float:
     """Return ((1 + h)^p - 1) / p - h, or log(1 + h) - h if p = 0, to full relative precision."""
     if abs(h) < SERIES:
         term, total = h, 0.0
@@ -81,8 +81,10 @@ def beta_divergence(power: float, y: float, x: float, z: float) -> float:
     if z == 0.0:
         return math.pow(x, power) / power
     h = (x - z) / z
-    rise = math.pow(z, power) * excess(h, power)
-    return rise - y * math.pow(z, power - 1.0) * excess(h, power - 1.0) if y > 0.0 else rise
+    rise = math.pow(z, power) * power_remainder(h, power)
+    if y > 0.0:
+        rise -= y * math.pow(z, power - 1.0) * power_remainder(h, power - 1.0)
+    return rise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -102,7 +104,7 @@ def loss(code: int, parameter: float, y: float, x: float) -> float:
             return x if x >= 0.0 else math.inf
         if x < 0.5 * y:
             return x - y - y * math.log(x / y) if x > 0.0 else math.inf
-        return -y * excess((x - y) / y, 0.0)
+        return -y * power_remainder((x - y) / y, 0.0)
     return beta_divergence(parameter, y, x, y) if x >= 0.0 else math.inf
 
 
@@ -195,7 +197,7 @@ def relative_entropy(q: float, rest: float, change: float) -> float:
             t = more / part
             if not t >= -1.0 - 8.0 * EPS:  # no more than rounding of q
                 return math.inf
-            total += part if t <= -1.0 else -part * (1.0 + t) * excess(-t / (1.0 + t), 0.0)
+            total += part if t <= -1.0 else -part * (1.0 + t) * power_remainder(-t / (1.0 + t), 0.0)
     return total
 
 
@@ -212,7 +214,7 @@ def divergence(code: int, parameter: float, y: float, x: float, z: float) -> flo
         return relative_entropy(q, rest, q * rest * odds / (1.0 + q * odds))
     if code == KULLBACK_LEIBLER:
         y = y + parameter
-        return -y * excess((x - z) / (z + parameter), 0.0) if y > 0.0 else 0.0
+        return -y * power_remainder((x - z) / (z + parameter), 0.0) if y > 0.0 else 0.0
     if code == HUBER:
         change = slope(code, parameter, y, z) - slope(code, parameter, y, x)
         return clipped_young(abs(x - y) - parameter, change)
@@ -234,7 +236,7 @@ def young(code: int, parameter: float, y: float, x: float, change: float) -> flo
         if y == 0.0:
             return -x * change if change <= 0.0 else math.inf
         h = -change * x / y
-        return -y * excess(h, 0.0) if h > -1.0 else math.inf
+        return -y * power_remainder(h, 0.0) if h > -1.0 else math.inf
     v = slope(code, parameter, y, x) + change
     if code == HUBER:
         if abs(v) > parameter:
