@@ -15,9 +15,7 @@ import conepursuit
 from exact import Problem
 
 SCOPE = {"np": np, "sparse": sparse}
-for _name in conepursuit.__all__:
-    if _name in vars(conepursuit):  # estimators are loaded when asked for, and are not needed
-        SCOPE[_name] = vars(conepursuit)[_name]
+SCOPE |= {name: getattr(conepursuit, name) for name in conepursuit.__all__}
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array
-
-if TYPE_CHECKING:
-    from conepursuit.pursuit.results import Result
+from conepursuit.pursuit.results import Result
 
 LINES = ("-", "--", "-.", ":")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

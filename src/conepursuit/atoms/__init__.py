@@ -1,4 +1,12 @@
-"""Atom sets: what the non-negative combinations are made of."""
+"""Atom sets: what the non-negative combinations are made of.
+
+- ``base``: `AtomSet`, a set with its oracle, and `Atoms`, a batch of its members.
+- ``vectors``: batches of vectors, kept in one append-only ``table``; `UnitVectors`,
+  `NonnegativeSphere`.
+- ``dictionary``: the columns of a matrix of any kind.
+- ``rank_one``: rank-one matrices; ``power`` is their oracle, with its proof.
+- ``combined``, ``custom``: `Symmetric` and `Union`; sets from a user's oracle, and rough oracles.
+"""
 
 from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.combined import Symmetric, Union

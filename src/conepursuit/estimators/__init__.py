@@ -1,4 +1,11 @@
-"""Estimators with scikit-learn's contract."""
+"""Estimators with scikit-learn's contract, and displays of what they found.
+
+- ``linear``: a loss and the parameters of an estimator become one call of `nnls`, `nnfit` or
+  `minimize`; ``regression``, ``classification``, ``coding`` and ``cross_validation`` stand on it.
+- ``garrote``: the non-negative garrote.
+- ``factorization``: `GreedyNMF`, around `conepursuit.factorization`.
+- ``displays``, ``factor_displays``, ``residuals_display``: plots, on the axes of ``panels``.
+"""
 
 from conepursuit.estimators.classification import ConicClassifier
 from conepursuit.estimators.coding import ConicCoder

@@ -1,1 +1,13 @@
-"""Non-negative factorisations X ~ F'G: their losses, and the greedy loop over ranks."""
+"""Non-negative factorisations X ~ F'G: the engine of `GreedyNMF`.
+
+What comes in are data with weights, a rank and penalties; what goes out are two factors, with the
+objective and the accuracy of the oracle at every rank. The walk:
+
+- ``data``: `FactorData`, which entries count and in which units; the best F for a given G.
+- ``losses``: `FactorLoss`, what a loss of two factors must know, and sweeps with extrapolation.
+- ``squared``, ``divergence``: least squares (plain, weighted, of stored entries) and the
+  Kullback-Leibler divergence; their sweeps are in `conepursuit.kernels.factorization`.
+- ``greedy``: `factorize`, one rank after the other: oracle, weights, then all atoms.
+- ``held_out``: the choice of a rank by entries that are left out.
+- ``corrected``: `Corrected`, the algorithm for the generic loop, which ``greedy`` is held to.
+"""

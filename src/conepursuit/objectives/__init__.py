@@ -1,4 +1,12 @@
-"""Smooth convex functions to minimise."""
+"""Smooth convex functions to minimise: f.
+
+- ``base``: `Objective`, what a function must know and may know, and `FunctionObjective`.
+- ``entrywise``: `EntrywiseLoss`, sums over entries with weights and a mask. A loss is four facts of
+  one entry; value, gradient, Hessian, conjugate and proofs follow.
+- ``quadratic``, ``glm``, ``divergence``: the losses; `conepursuit.losses` is their table.
+- ``composite``: f(B x), and a loss with a free intercept.
+- ``factored``: losses of matrices that are kept as factors.
+"""
 
 from conepursuit.objectives.base import FunctionObjective, Objective
 from conepursuit.objectives.composite import Composed, FreeIntercept
