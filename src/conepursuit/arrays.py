@@ -1,7 +1,7 @@
-"""What the library asks of an array, whatever library it comes from.
+"""Operations on arrays of any array-API library, and checks of arguments.
 
-This is the only module that imports ``array_api_compat``. Arrays of ambient size stay where the
-data is; NumPy arrays take a short cut, since a call through a namespace costs more than the
+This is the only module that imports ``array_api_compat``. Arrays of the size of the data stay on
+their device. NumPy arrays take a short cut, since a call through a namespace costs more than the
 arithmetic on small problems.
 """
 
@@ -16,22 +16,22 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy
 from numpy.typing import NDArray
 
 EPS = float(np.finfo(np.float64).eps)
-"""The rounding of one operation."""
+"""The distance from 1 to the next float64: twice the largest relative error of one operation."""
 
 Array: TypeAlias = NDArray[Any]
-"""An array of ambient size: NumPy's today, any array-API library's by contract."""
+"""An array of the size of the data, such as x or a gradient, of any array-API library."""
 
 Vector: TypeAlias = NDArray[np.float64]
-"""An array on the host of the size of the active set: weights, scores."""
+"""A float64 vector of NumPy, such as the weights or the scores of the active atoms."""
 
 
 def is_number(given: Any) -> bool:
-    """Return whether a parameter is a real number."""
+    """Return whether a parameter is a real number; a bool is not."""
     return isinstance(given, Real) and not isinstance(given, bool)
 
 
 def is_integer(given: Any) -> bool:
-    """Return whether a parameter is an integer."""
+    """Return whether a parameter is an integer; a bool is not."""
     return isinstance(given, Integral) and not isinstance(given, bool)
 
 
@@ -48,10 +48,13 @@ def inner(a: Array, b: Array) -> float:
 
 
 def norm(a: Array) -> float:
-    """Return the Euclidean (Frobenius) norm of an array."""
+    """Return the Euclidean (Frobenius) norm of an array.
+
+    Entries of a NumPy array whose squares overflow or underflow are scaled first.
+    """
     with np.errstate(over="ignore"):
         square = inner(a, a)
-    if not 1e-280 < square < 1e280 and type(a) is np.ndarray:  # what is not lost in a square
+    if not 1e-280 < square < 1e280 and type(a) is np.ndarray:  # squares may have been lost
         largest = float(np.abs(a).max(initial=0.0))
         if 0.0 < largest < inf:
             scaled = a / largest
@@ -60,14 +63,17 @@ def norm(a: Array) -> float:
 
 
 def overlap(a: Array | float, b: Array | float) -> float:
-    """Return sum_i |a_i b_i|, or a bound on it; a number stands for an array of that norm."""
+    """Return sum_i |a_i b_i| of two NumPy arrays, otherwise the bound ||a|| ||b||.
+
+    A number stands for an array of that norm.
+    """
     if type(a) is np.ndarray and type(b) is np.ndarray:
         return float(np.abs(a).reshape(-1) @ np.abs(b).reshape(-1))
     return length(a) * length(b)
 
 
 def magnitude(a: Array, b: Array | None = None) -> Array | float:
-    """Return |a| + |b| for every entry, or their norms where entries are not at hand."""
+    """Return |a| + |b| for every entry of NumPy arrays, otherwise the number ||a|| + ||b||."""
     if type(a) is np.ndarray and (b is None or type(b) is np.ndarray):
         size: Array = np.abs(a)
         return size if b is None else size + np.abs(b)
@@ -75,7 +81,7 @@ def magnitude(a: Array, b: Array | None = None) -> Array | float:
 
 
 def length(a: Array | float) -> float:
-    """Return the norm of an array, or the number that stands for one."""
+    """Return the norm of an array; a number stands for an array of that norm."""
     return a if isinstance(a, float) else norm(a)
 
 
@@ -111,7 +117,7 @@ def as_float_array(data: Any, name: str) -> Array:
     data : array_like
         An array-API array is kept on its device; anything else becomes a NumPy array.
     name : str
-        How error messages call it.
+        The name of `data` in error messages.
     """
     if is_array_api_obj(data) and not is_numpy_array(data):
         xp = array_namespace(data)
@@ -127,7 +133,11 @@ def as_float_array(data: Any, name: str) -> Array:
 
 
 def as_real_array(data: Any, name: str) -> Array:
-    """Return `data` as a NumPy array of real numbers, float32 and float64 as they are."""
+    """Return `data` as a NumPy array of real numbers.
+
+    float32 and float64 stay as they are, other numbers become float64. Masked and sparse data and
+    other dtypes raise a ValueError.
+    """
     if type(data) is np.ndarray and data.dtype.char in "fd" and data.dtype.isnative:
         return data
     if isinstance(data, np.ma.MaskedArray):
@@ -151,11 +161,11 @@ def as_real_array(data: Any, name: str) -> Array:
 
 
 NO_LIMIT = 2**60
-"""Larger counts than this are not told apart; it fits into the integers of the kernels."""
+"""`count` returns this for every larger number; it fits into the integers of the kernels."""
 
 
 def count(number: Any, name: str) -> int:
-    """Return a positive integer, or say why it is none; no more than `NO_LIMIT`."""
+    """Return a positive integer, at most `NO_LIMIT`; raise a ValueError for anything else."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a positive integer; got {number!r}.")
     return min(int(number), NO_LIMIT)

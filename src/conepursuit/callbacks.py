@@ -1,4 +1,4 @@
-"""What shows how far a run is; nothing in the core prints unasked."""
+"""Progress bars for runs and for fits of many targets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ProgressBar:
         self._task: Any = None
 
     def __call__(self, state: State) -> None:
-        """Draw a state."""
+        """Draw the bar for a state of the run."""
         if self._task is None:
             self._start, self._share = inf, 0.0
             self._task = self._progress.add_task("", total=1.0)
@@ -64,14 +64,14 @@ class ProgressBar:
         self._progress.update(self._task, completed=self._share, description=text)
 
     def close(self) -> None:
-        """Leave the bar as it is; `minimize` calls this at the end."""
+        """Stop drawing and leave the bar on the screen; `minimize` calls this at the end."""
         if self._task is not None:
             self._progress.stop()
             self._task = None
 
 
 def rich_progress() -> Any:
-    """Return rich.progress, or say how to get it."""
+    """Return the module rich.progress; an ImportError says how to install rich."""
     try:
         from rich import progress
     except ImportError:
@@ -81,7 +81,7 @@ def rich_progress() -> Any:
 
 @contextmanager
 def batch_progress(total: int, console: Any = None) -> Iterator[Callable[[int], None]]:
-    """Show a bar over many targets; yields a function that takes how many more are done."""
+    """Show a bar over many targets; yield a function that advances it by a number of targets."""
     progress = rich_progress()
     columns = (
         progress.BarColumn(),

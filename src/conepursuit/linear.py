@@ -1,4 +1,4 @@
-"""The four things an algorithm asks of a matrix, for every kind of matrix.
+"""Products, columns, Gram matrices and spectra, for every kind of matrix.
 
 ``matvec``, ``rmatvec``, ``column`` and ``gram`` work on NumPy arrays, ``scipy.sparse`` matrices
 and ``scipy.sparse.linalg.LinearOperator`` by single dispatch. A new kind of matrix registers
@@ -39,7 +39,7 @@ def rmatvec(matrix: Any, vector: Array) -> Array:
 
 @singledispatch
 def column(matrix: Any, index: int) -> Any:
-    """Return column `index` as a float64 vector, or as a 1 x n sparse row of a sparse matrix."""
+    """Return column `index` as a float64 vector; of a sparse matrix, as a sparse row."""
     _unsupported(matrix)
 
 
@@ -50,7 +50,7 @@ def gram(matrix: Any) -> Array:
 
 
 def _times(matrix: Array, vector: Array) -> Array:
-    """``matrix @ vector`` with float64 sums; float32 is read once, at half the memory."""
+    """Return ``matrix @ vector`` with float64 sums; a float32 matrix is not copied to float64."""
     if matrix.dtype == np.float64:
         return matrix @ vector
     from conepursuit.kernels.shared.passes import times, transposed_times
@@ -142,7 +142,7 @@ def as_matrix(data: Any, name: str) -> Any:
 
 
 def as_matrix_unchecked(data: Any, name: str) -> Any:
-    """Return what `as_matrix` does, without a look at the entries of an array."""
+    """Return a matrix as `as_matrix` does, without the check for NaN and infinity."""
     known = type(data) is not np.ndarray and (
         isinstance(data, LinearOperator) or sparse.issparse(data)
     )
@@ -193,14 +193,20 @@ def check_finite(matrix: Any, name: str) -> None:
 
 
 DENSE_SIZE = 200
-"""Up to this size a spectrum is computed in full."""
+"""Sparse matrices and operators with a side of at most this get a full, dense spectrum.
+
+Of larger ones an extreme value is found by iteration. Arrays always get a full spectrum.
+"""
 
 RITZ = 1e-6
-"""Accuracy asked of an extreme Ritz value, which lies inside the spectrum by about that much."""
+"""Relative accuracy asked of a largest eigenvalue or singular value that is found by iteration.
+
+Such a Ritz value is at most the exact one, so that it is raised by 100 times this share.
+"""
 
 
 def dense(matrix: Any) -> Array:
-    """Return a matrix of any kind as an array."""
+    """Return a matrix of any kind as a dense array."""
     if isinstance(matrix, np.ndarray):
         return matrix.astype(np.float64, copy=False)
     if sparse.issparse(matrix):
@@ -209,10 +215,11 @@ def dense(matrix: Any) -> Array:
 
 
 def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
-    """Return bounds of the eigenvalues of a symmetric matrix.
+    """Return a lower and an upper bound on the eigenvalues of a symmetric matrix.
 
-    Exact for arrays and small matrices. For large sparse matrices and operators the upper bound
-    is a Ritz value with a margin, and the lower one is 0 unless a negative value is found.
+    Exact for arrays and up to `DENSE_SIZE`. For larger sparse matrices and operators the upper
+    bound is a Ritz value with a margin. The lower one is 0 unless the least Ritz value is negative
+    by more than 1e-3 of the largest.
     """
     n = matrix.shape[0]
     if not isinstance(matrix, LinearOperator):
@@ -233,9 +240,11 @@ def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
 
 
 def singular_bounds(matrix: Any) -> tuple[float, float]:
-    """Return bounds of the singular values of a matrix with at least as many rows as columns.
+    """Return a lower and an upper bound on ||A x|| over unit vectors x.
 
-    The lower bound is 0 for wide matrices, and for large ones that are not arrays.
+    They are the extreme singular values of arrays and of matrices with a side of at most
+    `DENSE_SIZE`. The lower bound is 0 for matrices with more columns than rows. For larger sparse
+    matrices and operators it is 0, and the upper bound is a Ritz value with a margin.
     """
     if isinstance(matrix, np.ndarray) or min(matrix.shape) <= DENSE_SIZE:
         values = svdvals(dense(matrix))

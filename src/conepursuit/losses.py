@@ -1,9 +1,9 @@
 """The table of losses: `nnfit`, estimators, factorisations and the command line read it.
 
-A new loss is its formula, a subclass of `EntrywiseLoss`, and a row here: with that it is public and
-works in all of them for which the row says so. A kernel code, with the formula in
-`kernels.loss_fits.losses`, makes fits of many targets fast. The objectives are imported when one is
-made, so that the command line can list the names at once.
+To add a loss, write its formula as a subclass of `EntrywiseLoss` and add a row here. The row makes
+it public and says where it can be used. A kernel code, with the formula in
+`kernels.loss_fits.losses`, makes fits of many targets fast. The module of an objective is imported
+when the first one is made, so that the command line can list the names at once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ class Loss:
     Attributes
     ----------
     name : str
-        How estimators, factorisations and the command line call it.
+        Its name in estimators, factorisations and on the command line.
     module, kind : str
-        The objective, and where it is: the class `kind` in ``conepursuit.objectives.<module>``.
+        The objective is the class `kind` in ``conepursuit.objectives.<module>``.
     code : int, optional
-        Which loss it is for the kernels, up to a constant.
+        Its number in the kernels, whose values may differ from its own by a constant; None if
+        they do not know it.
     parameter : str, optional
         The name of its parameter.
     default : float, optional
-        The default of that; without one, a name alone does not say which loss is meant, so that
-        only `nnfit` takes it.
+        The default of the parameter. A loss with a parameter but no default cannot be chosen by
+        name, so that only `nnfit` takes it.
     kernel_range : pair of floats
-        Between which values of the parameter, exclusively, the kernels know it.
+        The kernels know the loss if its parameter lies strictly between these.
     labels : bool
         Whether the data are labels of two classes: then it is not for regression.
     counts : bool
         Whether data must not be negative.
     factorizes : bool
-        Whether `GreedyNMF` has it.
+        Whether `GreedyNMF` offers it.
     """
 
     name: str
@@ -58,11 +59,11 @@ class Loss:
 
     @property
     def named(self) -> bool:
-        """Whether its name says which loss is meant."""
+        """Whether the name alone determines the loss: a parameter, if it has one, has a default."""
         return self.parameter is None or self.default is not None
 
     def of(self, y: Any, *, weights: Any = None, **parameters: Any) -> Any:
-        """Return the objective for some data; parameters that it does not have are left out."""
+        """Return the objective for data y; parameters that the loss does not have are ignored."""
         make = getattr(import_module(f"conepursuit.objectives.{self.module}"), self.kind)
         own = {key: value for key, value in parameters.items() if key == self.parameter}
         return make(y, weights=weights, **own)
@@ -91,11 +92,15 @@ OLD_NAMES = {
     "frobenius": "squared_error",
     "kullback-leibler": "kullback_leibler",
 }
-"""Names that were in use before every place had the same ones."""
+"""Deprecated names of losses, each with the name to use instead."""
 
 
 def named_losses(*, labels: bool = True, factorizes: bool = False) -> list[str]:
-    """Return the names of losses: those for labels too or not, those of factorisations or all."""
+    """Return the names of the losses that can be chosen by name.
+
+    With ``labels=False`` losses of class labels are left out; with ``factorizes=True`` only those
+    that `GreedyNMF` offers are returned.
+    """
     return [
         loss.name
         for loss in LOSSES.values()
@@ -104,9 +109,9 @@ def named_losses(*, labels: bool = True, factorizes: bool = False) -> list[str]:
 
 
 def loss_named(name: Any, among: Iterable[str], old: Iterable[str] = ()) -> Loss:
-    """Return the loss with a name among some, or with an old one that still works there.
+    """Return the loss with a name that is in `among`, or in `old`, a part of `OLD_NAMES`.
 
-    An old name warns; what is neither is a ValueError.
+    A name in `old` gives a DeprecationWarning; one in neither raises a ValueError.
     """
     known = list(among)
     if isinstance(name, str) and name in old:
@@ -123,7 +128,7 @@ def loss_named(name: Any, among: Iterable[str], old: Iterable[str] = ()) -> Loss
 
 
 def kernel_code(objective: Any) -> tuple[int, float] | None:
-    """Return how the kernels call a loss, and its parameter; None for a loss they do not know."""
+    """Return the number of a loss in the kernels and its parameter; None if they do not know it."""
     kind = type(objective)
     home = kind.__module__.removeprefix("conepursuit.objectives.")
     rows = (row for row in LOSSES.values() if (row.module, row.kind) == (home, kind.__name__))

@@ -11,20 +11,20 @@ from conepursuit.arrays import Array
 
 
 class FactoredMatrix:
-    """``scale * base + left.T @ right``, with what an algorithm asks of an array.
+    """``scale * base + left.T @ right``, with the operations that algorithms use on arrays.
 
     The iterates of a factorisation, their gradients (the model minus sparse data) and the matrix
-    of ones are all of this kind, and so are their sums. An array of its shape is made by
-    `toarray` alone.
+    of ones are all of this kind, and so are their sums. Only `toarray` makes an array of its
+    shape.
 
     Parameters
     ----------
     left, right : arrays of shape (k, m) and (k, n)
         One component per row; k may be 0.
     base : array or csr_array of shape (m, n), optional
-        Never copied, never changed.
+        A matrix that is added to the product; never copied, never changed.
     scale : float
-        What it is multiplied by.
+        The factor of `base`.
     """
 
     __array_ufunc__ = None  # so that ``array @ matrix`` asks this class
@@ -46,7 +46,7 @@ class FactoredMatrix:
 
     @property
     def factors(self) -> tuple[Array, Array]:
-        """Left and right."""
+        """The pair (left, right)."""
         return self.left, self.right
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class FactoredMatrix:
         return total
 
     def is_finite(self) -> bool:
-        """Return whether the factors are finite; the data are looked at where they come in."""
+        """Return whether the factors are finite; `base` is checked where the data are read."""
         return bool(np.isfinite(self.left).all() and np.isfinite(self.right).all())
 
     def toarray(self) -> Array:
@@ -112,7 +112,11 @@ class FactoredMatrix:
         return self.toarray() if dtype is None else self.toarray().astype(dtype)
 
     def positive_part(self) -> Any:
-        """Return max(self, 0), where it is sparse: positive data minus non-negative factors."""
+        """Return max(self, 0) as a csr_array, None unless it is known to be sparse.
+
+        It is where `base` is sparse with a positive scale and the product of the factors has no
+        positive entry: `right` is non-negative and `left` has no positive entry.
+        """
         if not sparse.issparse(self.base) or self.scale <= 0:
             return None
         if (self.left > 0).any() if len(self.left) and (self.right >= 0).all() else len(self.left):
@@ -122,7 +126,7 @@ class FactoredMatrix:
 
 
 def product_at(places: Any, left: Array, right: Array) -> Array:
-    """Return the entries of ``left.T @ right`` where a csr_array stores one."""
+    """Return the entries of ``left.T @ right`` at the places that a csr_array stores."""
     from conepursuit.kernels.factorization.hals import entries
 
     rows, columns = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
@@ -131,7 +135,7 @@ def product_at(places: Any, left: Array, right: Array) -> Array:
 
 
 def _inner(one: Any, two: Any) -> float:
-    """Return the inner product of two matrices, arrays or sparse."""
+    """Return the inner product of two matrices, each an array or sparse."""
     if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
         return float(np.vdot(one, two))
     if one is two:

@@ -2,9 +2,9 @@
 
 With u = 2^-53, the sum of m products in any order, with or without fused operations, satisfies
 ``|computed - <a, b>| <= m u / (1 - m u) sum_i |a_i b_i|`` (Higham, Accuracy and Stability of
-Numerical Algorithms, section 3.1), and the sum is at most ||a|| ||b||. The functions below return
-the factor, with a margin of two per cent and a few units for the rounding of the norms and of the
-expressions that it is used in. They hold for up to 10^13 terms, where m u is 1e-3.
+Numerical Algorithms, section 3.1), and sum_i |a_i b_i| is at most ||a|| ||b||. The functions below
+return the factor, with a margin of two per cent and a few units for the rounding of the norms and
+of the expressions that it is used in. They hold for up to 10^13 terms, where m u is 1e-3.
 docs/certificates.md tells how proofs use them.
 """
 
@@ -18,16 +18,16 @@ UNIT = 2.0**-53
 WEIGHTED = 4 * UNIT
 """A bound on the relative error of an entry that was multiplied by the root of a weight.
 
-Bounds for plain products have room for it; those in twice the precision add it.
+The bounds of plain products have room for it; those of products in twice the precision add it.
 """
 
 LANES = 16
-"""Partial sums of `lane_rounding`."""
+"""How many partial sums an inner product is made of where `lane_rounding` bounds its error."""
 
 FLOOR = 2.0**-60
 """Share of ||b|| that is added to the length of a residual before its products are bounded.
 
-It covers what is lost to underflow where data as small as 1e-130 meet a residual of 1e-150, and
+It covers products that underflow where data as small as 1e-130 meet a residual of 1e-150, and
 adds no more than 1e-34 ||b||^2 to a gap.
 """
 
@@ -42,15 +42,15 @@ def product_rounding(m: int) -> float:
 
 
 def lane_rounding(m: int) -> float:
-    """Return what `product_rounding` does, for 16 partial sums, added in pairs at the end."""
+    """Return c as `product_rounding` does, for `LANES` partial sums that are added in pairs."""
     return 1.02 * UNIT * (m // LANES + 14)
 
 
 def expected_rounding(m: int) -> float:
-    """Return the error of an inner product of m terms, relative to ||a|| ||b||, that is usual.
+    """Return the usual error of an inner product of m terms, relative to ||a|| ||b||.
 
-    Errors of either sign cancel, so that it grows like the root of m. Decisions that prove nothing
-    are made with it, such as which atoms still descend; below it a slope may be rounding alone.
+    Errors of either sign cancel, so that it grows like the root of m. It serves decisions that
+    prove nothing, such as which atoms still descend: a smaller slope may be rounding alone.
     """
     return 2.0 * UNIT * (16.0 + sqrt(m))
 
@@ -58,17 +58,18 @@ def expected_rounding(m: int) -> float:
 def resolution(m: int) -> float:
     """Return the share of f(0) = ||b||^2 / 2 below which gaps of least squares are not improved.
 
-    Plain arithmetic proves gaps of a few times `product_rounding` of f(0), more where weights
-    cancel: up to 256 times that are taken as they are. Above, products are computed in twice the
-    precision, which takes as long as a few more solves, and other functionals are tried.
+    It is 256 times `product_rounding`. Plain arithmetic proves gaps of a few times
+    `product_rounding` of f(0), and larger ones where weights cancel. A gap up to the share returned
+    is kept. For a larger one other functionals are tried and products are computed in twice the
+    precision, which takes as long as a few more solves.
     """
     return 261.0 * UNIT * (m + 8)
 
 
 def doubled_rounding(m: int) -> float:
-    """Return what `product_rounding` does, for sums in twice the precision that are not rounded.
+    """Return c as `product_rounding` does, for a sum that is kept in twice the precision.
 
-    Rounded to one number, the result is also wrong by `UNIT` times itself (Ogita, Rump and Oishi,
+    Rounding the sum to one float adds an error of `UNIT` times the result (Ogita, Rump and Oishi,
     Accurate Sum and Dot Product, 2005).
     """
     return (1.02 * UNIT * (m + 8)) ** 2

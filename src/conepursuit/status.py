@@ -1,4 +1,4 @@
-"""Why a run ended, and what is proved of its answer: two leaves that import nothing else."""
+"""Why a run ended, and what is proved of its answer; nothing of the library is imported here."""
 
 from __future__ import annotations
 
@@ -32,23 +32,26 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """First-order optimality at a point, and what follows from it.
+    """First-order optimality at a point, and the bound on f(x) - f* that follows from it.
+
+    g is the gradient at x, lambda the penalty on the sum of weights, 0 if there is none.
 
     Attributes
     ----------
     violation : float
-        max(0, -min_z <g, z>): how steeply the best atom descends (over lambda, if penalised).
+        max(0, -min_z <g, z> - lambda): how steeply f descends along the best atom.
     complementarity : float
-        <g, x>, with the penalty's share. On a cone or a span both are zero exactly at a minimiser.
+        <g, x> + lambda * (sum of weights). On a cone or a span, x is a minimiser exactly if this
+        and the violation are zero.
     gap : float
-        A bound on f(x) - f*, or an estimate of one.
+        A bound on f(x) - f* if `proven`, otherwise an estimate.
     method : str
-        "radius" where a bound on the weights of a minimiser proves the gap, or where none is
-        needed as no atom descends; "dual" where a dual point does; "estimate" where nothing does.
+        How the gap is known: "radius", from a bound on the weights of a minimiser, or because no
+        atom descends, so that none is needed; "dual", from a dual point; "estimate", not proved.
     accuracy : float
         delta of the oracle's answer, promised or measured; nan where nothing is known of it.
     rounding : float
-        How much of the gap, at most, is there for the rounding of what it was computed from.
+        An upper bound on the part of the gap that is an allowance for rounding.
     """
 
     violation: float
@@ -60,5 +63,5 @@ class Certificate:
 
     @property
     def proven(self) -> bool:
-        """Whether f(x) - f* <= gap is proved, with the rounding of everything it is made of."""
+        """Whether f(x) - f* <= gap is proved, with all rounding errors counted."""
         return self.method != "estimate"

@@ -19,7 +19,7 @@ from conepursuit.pursuit.results import State
 from conepursuit.pursuit.solve import iterates, minimize
 
 STEP = 1e-5
-"""Relative length of a finite difference; its error is of second order."""
+"""Length of a finite difference, relative to max(1, ||x||); its error is of second order."""
 
 
 def check_objective(
@@ -37,11 +37,11 @@ def check_objective(
     objective : Objective
         What to check.
     points : array of shape (n, *objective.shape), optional
-        Where. By default standard normal points times `scale`.
+        Where to check; by default at standard normal points times `scale`.
     n_points : int
         How many points to draw.
     scale : float
-        Their scale.
+        The factor of the points drawn.
     random_state : int
         Seed of the draw.
     """
@@ -115,7 +115,7 @@ def _check_between(
 def check_atom_set(
     atoms: AtomSet, members: Array | None = None, *, n_points: int = 20, random_state: int = 0
 ) -> None:
-    """Check the oracle of an atom set, its batches and what it says of itself.
+    """Check the oracle of an atom set, its batches, accuracy, radius, symmetry and functional.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def check_algorithm(algorithm: Algorithm, *, n_problems: int = 10, random_state:
     """Check an algorithm on random least-squares problems, state by state.
 
     Weights stay feasible and make up x, f does not rise under a monotone rule, slopes are
-    directional derivatives, a proven gap is no less than what an optimum leaves to gain, and half
-    of what can be gained is gained within 100 iterations.
+    directional derivatives, a proven gap is at least f(x) - f*, and within 100 iterations f falls
+    by at least half of f(x_0) - f*.
     """
     rng = np.random.default_rng(random_state)
     for _ in range(n_problems):
@@ -213,7 +213,7 @@ def check_algorithm(algorithm: Algorithm, *, n_problems: int = 10, random_state:
 def _check_state(
     objective: LeastSquares, domain: Domain, state: State, optimum: float, slack: float
 ) -> None:
-    """Check one state of a run."""
+    """Check weights, x, slope and gap of one state of a run; see `check_algorithm`."""
     weights, x, d = state.iterate.weights, state.iterate.x, state.direction
     assert domain.signed or (weights > 0).all(), f"a weight is {weights.min():.3g}"
     assert weights.sum() <= domain.radius * (1 + 1e-9), "the weights exceed the radius"

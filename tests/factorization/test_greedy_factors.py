@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize, nnls
 from scipy.special import rel_entr
 
-from conepursuit.kernels.factorization.greedy import cyclic_kl_sweep, greedy_sweep
+from conepursuit.experiments.cyclic_kl import cyclic_kl_sweep
+from conepursuit.kernels.factorization.greedy import greedy_sweep
 
 PLENTY = 100_000
 penalised = pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.5), (0.2, 0.1)])

@@ -126,7 +126,7 @@ class AtomSet(ABC):
     def floor(self, gradient: Array, answer: Atoms) -> float | None:
         """Return a lower bound on min_a <g, a>, the origin included; None where nothing is known.
 
-        By default it is what the accuracy promises of the oracle's answer.
+        By default it is the score of the oracle's answer, divided by the accuracy.
         """
         if self.accuracy is None:
             return None
@@ -135,12 +135,12 @@ class AtomSet(ABC):
     def measured(self, gradient: Array, answer: Atoms) -> float | None:
         """Return what `floor` does, or a tighter value that is measured but not proved.
 
-        The accuracy in a trace is relative to it; gaps are not.
+        The trace reports the accuracy of an answer relative to it; gaps use `floor`.
         """
         return self.floor(gradient, answer)
 
     def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
-        """Return max_a (-<g, a> - penalty) / ||a||, or what the oracle's answer says of it.
+        """Return max_a (-<g, a> - penalty) / ||a||; by default, only over the oracle's answer.
 
         Unlike the violation it does not depend on the scale of single atoms. With `signed` the
         negatives of the atoms count as well.
@@ -157,7 +157,7 @@ class AtomSet(ABC):
     def ascends(self, gradient: Array, answer: Atoms, penalty: float, margin: float = 0.0) -> bool:
         """Return whether <g, a> >= margin ||a|| - penalty for every atom, whatever the rounding.
 
-        `answer` is the oracle's. Only an exact oracle can tell.
+        `answer` is the oracle's for g. The default is False if the oracle is not exact.
         """
         rounding = (self.noise(gradient) + margin) * (self.radius or float(answer.norms()[0]))
         score = float(answer.rescore(gradient, answer)[0])
@@ -172,15 +172,15 @@ class AtomSet(ABC):
         """Return t with <t, a> >= 1 for every atom but the origin, where one is at hand.
 
         Such a t exists exactly when the cone is pointed and the atoms stay away from the origin.
-        With it a first-order test becomes a proof; see `shift`. A set may ask for something else
-        than 1 on the right, as a Dictionary asks for ||a||, if its `shift` fits.
+        With it a first-order test becomes a proof; see `shift`. A set may replace the 1 by
+        something else, as a Dictionary does by ||a||, if its `shift` does the same.
         """
         return None
 
     def shift(self, gradient: Array, answer: Atoms, penalty: float) -> float:
         """Return c >= 0 so that <g + c t, a> >= -penalty on all atoms, t the functional.
 
-        The rounding of the scores is in it.
+        It is large enough to cover the rounding of the scores.
         """
         least = self.floor(gradient, answer)
         if least is None:

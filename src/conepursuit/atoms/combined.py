@@ -66,7 +66,7 @@ class Symmetric(AtomSet):
 
 
 class _SignedPass:
-    """Maps keys of a symmetric set to the scores that the pass over its base has found."""
+    """Maps keys of a `Symmetric` set to scores, which the oracle of its base set has computed."""
 
     __slots__ = ("answer",)
 
@@ -127,7 +127,7 @@ class Union(AtomSet):
         return max(known) if len(known) == len(radii) else None
 
     def positive_functional(self) -> Array | None:
-        """Return one member's functional that the other members confirm, or None."""
+        """Return the functional of one of the sets that is positive on all of them, or None."""
         for each in self.sets:
             t = each.positive_functional()
             if t is None:

@@ -1,4 +1,4 @@
-"""Atom sets given by a user's function, and an oracle that is as bad as it may be."""
+"""Atom sets given by a user's function, and an oracle as bad as its accuracy admits."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class ApproximateOracle(AtomSet):
         t, norms = self.atoms.positive_functional(), self.atoms.norms
         if t is None or norms is None:
             return t
-        # delta speaks of <g, a>, so that <t, a> >= 1 is needed
+        # delta is relative to <g, a>, not to <g, a> / ||a||: <t, a> >= 1 is needed
         return t / float(norms[norms > 0].min(initial=inf))
 
     def gauge(self, x: Array) -> float:

@@ -18,7 +18,7 @@ from conepursuit.atoms.vectors import Pass, Vectors, checked_index
 from conepursuit.linear import as_matrix, column, dense, rmatvec
 
 NOISE = 1e-14
-"""Scores below this times ||g|| ||a|| are rounding."""
+"""Scores of a size up to this times ||g|| ||a|| count as rounding; larger ones do not."""
 
 
 class Dictionary(AtomSet):
@@ -232,7 +232,8 @@ def gauge_programme(
 ) -> tuple[Vector, Vector] | None:
     """Return weights that attain min sum(w) over w >= 0 with ``matrix @ w = x``, and the dual.
 
-    None where HiGHS finds no such w. It is given unit columns: its tolerances are absolute.
+    None where HiGHS finds no such w. The columns are scaled to length one for it, since its
+    tolerances are absolute.
     """
     norms = _column_norms(matrix)
     norms[norms == 0] = 1.0

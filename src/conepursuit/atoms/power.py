@@ -1,7 +1,7 @@
 """Leading pairs of a matrix: of vectors of either sign, and of non-negative ones.
 
-The best non-negative pair, ``max u'Mv`` over unit u, v >= 0, is hard to find in general. What is
-found is a lower bound on that maximum; the upper one that comes with it is proved.
+The best non-negative pair, ``max u'Mv`` over unit u, v >= 0, is hard to find in general. The pairs
+found here give a lower bound on that maximum, and come with upper ones (`Bounds`).
 
 References
 ----------
@@ -27,28 +27,34 @@ ROUNDS, GAIN = 10, 1e-2
 """Most rounds of the power method, and the relative gain that ends it."""
 
 PATIENT = 300
-"""Most rounds where a smaller gain is asked for."""
+"""Most rounds of the power method where it ends at a gain below GAIN; otherwise ROUNDS."""
 
 STARTS, SYMMETRIC_STEPS, SYMMETRIC_ROUNDS = 60, 100, 4
 """For symmetric matrices: starts of each kind, power steps, rounds of the bound."""
 
 RAISED = 1e-3
-"""Share of its largest entry that a leading vector is raised by for Schur's test."""
+"""Share of its largest entry by which `perron_bound` raises a leading vector, to be positive."""
 
 SCREEN = 1
 """Rounds that all starts get before the best one goes on alone."""
 
 OVERSHOOT = 1.5
-"""How far beyond the ball a projection goes; above 1 alternating projections arrive sooner."""
+"""Length of a step of `spectral_bound`, where 1 is a projection onto {sigma_1(Y) <= level}.
+
+Above 1, alternating projections arrive sooner.
+"""
 
 WIDTH = 24
-"""Singular vectors that a projection starts with."""
+"""Singular vectors that `spectral_bound` starts with; more are added if all are above the level."""
 
 PROVED = 800
-"""The smaller side up to which a bound is proved by a factorisation, not by a Lanczos run."""
+"""The smaller side of a matrix up to which `spectral_bound` proves its bound by a factorisation.
+
+For larger matrices the bound is measured by a Lanczos run, which is not a proof.
+"""
 
 ATTEMPTS = 5
-"""How often a bound is raised before the whole spectrum is computed."""
+"""How many bounds `proved_norm` tries, each above the last, before it computes the spectrum."""
 
 Kept = tuple[int | None, int | None]
 
@@ -89,7 +95,8 @@ def nonnegative_pairs(
 ) -> tuple[list[Pair], Bounds]:
     """Return pairs of unit vectors u, v >= 0 of large u'Mv, and bounds on it over all of them.
 
-    Each pair but the first is one of M less those before it, which is below M; so is its value.
+    Each pair but the first is found for M minus the pairs before it. As nothing negative is
+    subtracted, its value is at most its u'Mv.
 
     Parameters
     ----------
@@ -100,7 +107,7 @@ def nonnegative_pairs(
     n_nonzero : tuple of (int or None)
         The most non-zero entries of u and v.
     rounds : int
-        Of `spectral_bound`, for arrays.
+        Projections in `spectral_bound`, for arrays; without any, it is not called.
     extra : array, optional
         One more start for v.
     gain : float
@@ -187,8 +194,8 @@ def symmetric_pair(M: Array) -> tuple[Pair, Bounds]:
 def leading_pair(M: Any, start: Array, steps: int = STEPS, tolerance: float = SETTLED) -> Pair:
     """Return the leading singular pair of a matrix by a short Lanczos run [2].
 
-    The value lies below the largest singular value, and `residual` away from one at most. That
-    this one is the largest is likely, not certain: a run may settle on the second.
+    The value is at most the largest singular value, and some singular value is within `residual` of
+    it. That this is the largest one is likely, not certain: a run may settle on the second.
     """
     steps, kind = min(steps, *M.shape), getattr(M, "dtype", np.dtype(np.float64))
     right, left = np.empty((steps, M.shape[1]), kind), np.empty((steps, M.shape[0]), kind)
@@ -240,7 +247,8 @@ def alternate(M: Any, starts: list[Array], n_nonzero: Kept, gain: float = GAIN) 
 def _nonnegative_units(rows: Array, n_nonzero: int | None) -> tuple[Array, Array]:
     """Return the normalised positive parts of rows, and their norms.
 
-    Where no entry is positive the least bad unit vector is returned, with its entry for a norm.
+    A row without a positive entry becomes the unit vector of its largest entry, which is returned
+    as its norm.
     """
     kept, n = np.maximum(rows, 0.0), rows.shape[1]
     if n_nonzero is not None and n_nonzero < n:
@@ -258,7 +266,7 @@ def _nonnegative_units(rows: Array, n_nonzero: int | None) -> tuple[Array, Array
 
 
 def spectral_bound(M: Array, level: float, rounds: int) -> tuple[float, bool]:
-    """Return an upper bound on u'Mv over unit u, v >= 0, for an array M, and if it is proved.
+    """Return an upper bound on u'Mv over unit u, v >= 0, for an array M, and whether it is proved.
 
     Notes
     -----
@@ -297,7 +305,8 @@ def spectral_bound(M: Array, level: float, rounds: int) -> tuple[float, bool]:
 def proved_norm(Y: Array) -> float:
     """Return an upper bound on the largest singular value of an array, wider than tall.
 
-    c is one if c^2 I - Y Y' has a Cholesky factor; it is tried a little above a Ritz value.
+    c is such a bound if c^2 I - Y Y' has a Cholesky factor. The first c is a little above a Ritz
+    value; if it fails, larger ones are tried (`ATTEMPTS`), and then the whole spectrum is computed.
     """
     scale = float(np.abs(Y).max())
     if not 0 < scale < np.inf:
@@ -319,7 +328,7 @@ def proved_norm(Y: Array) -> float:
 
 
 def unit(vector: Array) -> Array:
-    """Return a vector of norm 1; zero becomes constant."""
+    """Return a vector scaled to norm 1; the zero vector becomes a constant one."""
     largest = float(np.abs(vector).max())
     if not largest > 0:
         return np.full(len(vector), 1.0 / np.sqrt(len(vector)))
@@ -328,6 +337,6 @@ def unit(vector: Array) -> Array:
 
 
 def _length(vector: Array) -> float:
-    """Return the norm of a vector whose squares may not be representable."""
+    """Return the norm of a vector whose squares may overflow or underflow."""
     largest = float(np.abs(vector).max())
     return largest * float(np.linalg.norm(vector / largest)) if largest > 0 else 0.0

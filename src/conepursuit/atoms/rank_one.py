@@ -87,7 +87,7 @@ class RankOnes(Vectors):
 
 
 class FactoredRankOnes(RankOnes):
-    """The same, whose combinations are kept as factors and never formed."""
+    """A batch of `RankOnes` whose combinations are kept as factors and never formed."""
 
     __slots__ = ()
     factored = True
@@ -99,7 +99,7 @@ class FactoredRankOnes(RankOnes):
 class _RankOneSet(AtomSet):
     """What sets of rank-one atoms have in common."""
 
-    accuracy: float | None = None  # no oracle can promise one, but its answers come with a bound
+    accuracy: float | None = None  # none is promised, but each answer comes with a bound
 
     def __init__(self, shape: tuple[int, ...], factored: bool) -> None:
         self.shape = as_shape(shape)
@@ -146,9 +146,9 @@ class NonnegativeRankOne(_RankOneSet):
         that of the larger set without truncation.
     rounds : int
         How much work goes into the bound. 0: two short Lanczos runs, ``min(sigma_1(g),
-        sigma_1([-g]_+))``, of which a positive vector proves the second. Otherwise as many
-        projections to find a Y >= -g of smaller sigma_1(Y), which is proved where the smaller
-        side has at most 800 entries; arrays only.
+        sigma_1([-g]_+))``; the second is proved, by a positive vector. Otherwise so many
+        projections look for a Y >= -g of smaller sigma_1(Y), which is proved where the smaller
+        side has at most 800 entries; for arrays only.
     factored : bool
         Whether combinations are kept as factors, for `FactoredLeastSquares`.
     random_state : int, optional

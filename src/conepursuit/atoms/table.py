@@ -1,4 +1,4 @@
-"""Where the vectors of a run are kept."""
+"""The table in which the vectors of a run are kept."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class _SparseRows:
 
 
 def _with_room(buffer: Array, used: int, more: int) -> Array:
-    """Return the buffer, or a larger copy of what is used of it."""
+    """Return the buffer, or a larger copy of its first `used` entries if `more` do not fit."""
     if used + more <= len(buffer):
         return buffer
     grown = np.empty((2 * (used + more), *buffer.shape[1:]), dtype=buffer.dtype)

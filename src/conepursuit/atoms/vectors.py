@@ -132,7 +132,7 @@ class Vectors(Atoms):
         return self.inner(gradient) if lookup is None else lookup(self.keys)
 
     def answering(self, lookup: Lookup) -> Vectors:
-        """Return these atoms as an oracle's answer, with what its pass found."""
+        """Return these atoms as an oracle's answer, with a lookup of the scores it has computed."""
         return Vectors(self.shape, self.keys, self.table, self.slots, lookup)
 
     def tagged(self, tag: Hashable, sign: float = 1.0, lookup: Lookup | None = None) -> Vectors:
@@ -145,9 +145,9 @@ _FIRST = np.zeros(1, dtype=np.intp)
 
 
 class Pass:
-    """The scores of all atoms of a finite set, found in one pass; maps keys to theirs.
+    """The scores of all atoms of a finite set at one gradient g; a call maps keys to scores.
 
-    Where it was found on the way, `steepness` is max_a -<g, a> / ||a||.
+    `steepness` is max_a -<g, a> / ||a||, or None if it is not known.
     """
 
     __slots__ = ("scores", "steepness")

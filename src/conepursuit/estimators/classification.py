@@ -19,7 +19,7 @@ from conepursuit.objectives import Logistic
 
 
 class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
-    """A linear classifier, one against the rest; a subclass has `_fit_binary`."""
+    """A linear classifier, one class against the rest; a subclass defines `_fit_binary`."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
         """Fit the coefficients.
@@ -62,7 +62,7 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
     def _fit_binary(
         self, X: Any, y: Array, weights: Vector | None, settings: Settings
     ) -> LinearFit:
-        """Fit one class against the rest."""
+        """Fit one class, where y is True, against the rest."""
 
     def decision_function(self, X: Any) -> Array:
         """Return the log-odds of the second class, or those of each class against the rest."""
@@ -70,7 +70,7 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class; of several classes they are made to sum to one."""
+        """Return the probability of each class; those of more than two are scaled to sum to one."""
         odds = self.decision_function(X)
         if odds.ndim == 1:
             return np.stack([expit(-odds), expit(odds)], axis=1)

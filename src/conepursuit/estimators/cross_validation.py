@@ -1,4 +1,4 @@
-"""Non-negative regression that chooses its penalty or its number of atoms by itself."""
+"""Non-negative regression with a penalty or a number of atoms chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConicRegressorCV(LinearRegressor):
     """Regression with non-negative coefficients, the penalty or the atoms chosen on held-out data.
 
     For each fold one path is made without it, over penalties with warm starts or over the number
-    of atoms; what predicts the folds best is fitted to all data.
+    of atoms. The penalty, or the number, that predicts the folds best is used on all data.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class ConicRegressorCV(LinearRegressor):
         return self
 
     def _grid(self, X: Any, loss: EntrywiseLoss) -> Array:
-        """Return what to choose from."""
+        """Return the penalties, or the numbers of atoms, to choose from."""
         if self.choose == "max_atoms":
             most = min(X.shape[1], 100) if self.max_atoms is None else self.max_atoms
             return np.arange(1, min(most, X.shape[1]) + 1)
@@ -156,7 +156,7 @@ class ConicRegressorCV(LinearRegressor):
         self, X: Any, y: Vector, weights: Vector | None, settings: Settings, train: Array,
         test: Array,
     ) -> Vector:  # fmt: skip
-        """Return the mean losses of one fold along the path of the others."""
+        """Return the mean losses of the rows `test` along the path that is fitted to `train`."""
         parts = [None if weights is None else weights[part] for part in (train, test)]
         if weights is not None and not (weights[train].any() and weights[test].any()):
             raise ValueError(
@@ -166,7 +166,7 @@ class ConicRegressorCV(LinearRegressor):
         held_out = loss_of(self.loss, y[test], parts[1], self.delta)
         fits = self._path(X[train], seen, settings)
         losses = [held_out.value(X[test] @ fit.coef + fit.intercept) for fit in fits]
-        losses += [losses[-1]] * (len(self.grid_) - len(losses))  # no atom improved the fit
+        losses += [losses[-1]] * (len(self.grid_) - len(losses))  # the path ended early
         return np.array(losses) / total_weight(held_out)
 
     def _path(self, X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFit]:
@@ -191,7 +191,7 @@ class ConicRegressorCV(LinearRegressor):
         return fits
 
     def _by_atoms(self, X: Any, loss: EntrywiseLoss, fit: LinearFit) -> list[LinearFit]:
-        """Return, for each number of atoms, the best fit that the path of one fit has with it."""
+        """Return, for each number of atoms, the best fit on a path with at most so many."""
         X, objective, means = prepared(X, loss, self.fit_intercept)
         path, fits = fit.path, []
         for most in self.grid_:

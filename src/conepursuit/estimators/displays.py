@@ -131,7 +131,7 @@ class ActiveAtomsDisplay:
         return cls(coef, names_of(estimator)).plot(ax=ax, n_atoms=n_atoms)
 
     def plot(self, *, ax: Any = None, n_atoms: int = 30) -> ActiveAtomsDisplay:
-        """Draw the `n_atoms` largest."""
+        """Draw the `n_atoms` largest coefficients."""
         self.ax_ = ax = axes(ax)
         active = np.flatnonzero(self.coef)
         shown = active[np.argsort(-np.abs(self.coef[active]), kind="stable")][:n_atoms]
@@ -153,13 +153,13 @@ class PathChoiceDisplay:
     Parameters
     ----------
     grid : array of shape (n_points,)
-        What was chosen from.
+        The penalties, or the numbers of atoms, to choose from.
     fold_losses : array of shape (n_points, n_folds)
         The mean loss of each fold.
     chosen : float
-        What was chosen.
+        The point of the grid that is chosen.
     name : str
-        What it is called.
+        What the grid holds, "alpha" or "number of atoms".
 
     Attributes
     ----------

@@ -231,7 +231,7 @@ def draw_ranks(ax: Any, values: Vector, name: str, colour: str) -> None:
 
 
 def log_scale(ax: Any, values: Vector) -> None:
-    """Give y a log scale, where any value is positive, with round numbers within a decade."""
+    """Give y a log scale if a value is positive; within a decade, ticks are round numbers."""
     from matplotlib import ticker
 
     positive = values[values > 0]

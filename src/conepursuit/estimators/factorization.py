@@ -31,9 +31,10 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "algorithm": ("fcmp", "pwmp"),
     "correction": ("auto", "hals", "gcd", "mu", None),
 }
+"""The values that parameters of `GreedyNMF` may have."""
 
 THREADED = 4_000_000
-"""Entries from which products with the data are worth more than one thread."""
+"""Data of at least this many entries are fitted with all threads of the BLAS, others with one."""
 
 
 @cache
@@ -52,8 +53,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Parameters
     ----------
     n_components : int or "auto"
-        The rank. "auto" goes on while entries that were held out are fitted better, and fits all
-        entries with the least rank that is not worse by more than chance.
+        The rank. "auto" tries ranks while held-out entries are fitted better. Then it fits all
+        entries with the least rank whose held-out loss is within a standard error of the best.
     loss : {"squared_error", "kullback_leibler"}
         The loss.
     algorithm : {"fcmp", "pwmp"}
@@ -65,7 +66,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     alpha_W, alpha_H : float
         Weights of the penalties of W and H, with the scaling of `sklearn.decomposition.NMF`.
     l1_ratio : float
-        The share of the sum of entries in a penalty; the rest goes to half their squares.
+        The share of a penalty that is on the sum of the entries; the rest is on half the sum of
+        their squares.
     max_iter : int
         Most sweeps over both factors at the last rank.
     rank_sweeps : int
@@ -93,8 +95,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ``||X - W H||``, or the root of twice the divergence, over the entries that count, with
         the W of the fit; that of `transform` is as good or better.
     rank_path_ : array of shape (n_components,)
-        The objective at every rank on the way up; of a rank that `rank_growth` passes over, a
-        value that it reaches at least.
+        The objective at every rank on the way up; for a rank that `rank_growth` passes over, that
+        of the last rank fitted, which it can only lower.
     oracle_accuracy_ : array of shape (n_components,)
         A lower bound on the accuracy delta of the oracle at every rank: proved for arrays with
         `oracle_rounds` > 0 and a smaller side up to 800, measured by Lanczos runs otherwise. 1 for
@@ -216,7 +218,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @staticmethod
     def _scale(data: FactorData) -> float:
-        """Return the unit of the objective, in which it may be too large to be represented."""
+        """Return the factor that takes the objective to the units of X; it may overflow to inf."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.float64(data.unit) ** (1 if data.divergence else 2))
 
@@ -269,7 +271,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return len(self.components_)
 
     def _penalties(self, shape: tuple[int, int]) -> tuple[Penalty, Penalty]:
-        """Return the penalties of W and H; each grows with the terms that it is set against."""
+        """Return the penalties of W and H, with alpha_W * n_features and alpha_H * n_samples."""
         n_samples, n_features = shape
         one, two = float(self.l1_ratio), 1.0 - float(self.l1_ratio)
         W, H = n_features * float(self.alpha_W), n_samples * float(self.alpha_H)
@@ -332,7 +334,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tolerance(self.tol)
 
     def _loss_name(self, warn: bool = False) -> str:
-        """Return the name of the loss; an old one warns, if asked to."""
+        """Return the name of the loss; with `warn`, a deprecated one gives a DeprecationWarning."""
         if not warn and isinstance(self.loss, str):
             return OLD_NAMES.get(self.loss, self.loss)
         names = named_losses(factorizes=True)
@@ -347,7 +349,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
-    """Return the data, zero where they are missing, and the weights, None if all are one."""
+    """Return the data, with 0 for missing entries, and their weights, None if all are one."""
     if sparse.issparse(X):
         if np.isnan(X.data).any():
             raise ValueError(

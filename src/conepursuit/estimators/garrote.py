@@ -40,9 +40,10 @@ from conepursuit.pursuit.starts import as_iterate
 from conepursuit.status import Status
 
 COORDINATE_DESCENT = "nng"
+"""The value of `algorithm` for cyclic coordinate descent."""
 
 NEWTON = 500
-"""Up to so many features the initial logistic fit is made by Newton's method."""
+"""Up to this many features the initial logistic fit is by Newton's method, with more by L-BFGS."""
 
 
 class Garrote:
@@ -58,7 +59,7 @@ class Garrote:
     max_atoms: int | None
 
     def _settings(self) -> Settings:
-        """Return the settings of the shrinkage; coordinate descent has none of its own."""
+        """Return the settings of the fit of the factors; coordinate descent has those of FCMP."""
         if self.algorithm == COORDINATE_DESCENT:
             if self.max_atoms is not None:
                 raise ValueError(
@@ -92,7 +93,7 @@ class Garrote:
     def _shrunk(
         self, X: Any, loss: EntrywiseLoss, beta: Vector, settings: Settings
     ) -> tuple[LinearFit, Vector]:
-        """Return the fit in the coefficients of X, and the factors that shrink beta to it."""
+        """Return the fit with the coefficients c * beta of X, and the factors c >= 0."""
         if beta.shape != (X.shape[1],):
             raise ValueError(
                 f"the initial estimator must have one coefficient for each of the {X.shape[1]} "
@@ -108,7 +109,7 @@ class Garrote:
 
 
 def _by_coordinates(Z: Any, loss: EntrywiseLoss, settings: Settings) -> LinearFit:
-    """Return the factors by cyclic coordinate descent [2], with the gap of where it ends."""
+    """Return the fit of the factors to Z by cyclic coordinate descent [2], with its gap."""
     from conepursuit.kernels.garrote import logistic_sweeps, squared_sweeps
 
     dense = Z if isinstance(Z, np.ndarray) else Z.toarray()

@@ -1,4 +1,4 @@
-"""Fits of non-negative linear models: what all estimators of one loss and one cone share."""
+"""Fits of non-negative linear models, shared by the regressors, the classifiers and the coder."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "amp": AMP(AdaptiveStep()),
     "nnmp": NNMP(AdaptiveStep()),
 }
+"""The algorithm for each value of the parameter `algorithm`."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Settings:
 
     @property
     def tolerance(self) -> float:
-        """The gap asked for: by default tight where steps are Newton's."""
+        """The gap asked for: `tol`, by default 1e-12 for FCMP and 1e-6 for other algorithms."""
         if self.tol is not None:
             return self.tol
         return 1e-12 if self.algorithm == "fcmp" else 1e-6
@@ -92,9 +93,9 @@ class ConicPath:
     values : array
         The objective of the estimator, mean loss and penalty.
     gaps : array
-        How far each may be from the least value.
+        How far each value may be from the least one.
     alphas : array or None
-        The penalties, of a path over penalties.
+        The penalties of a path over penalties, None for the path of a run.
     """
 
     coefs: Any
@@ -136,10 +137,10 @@ def loss_of(name: str, y: Array, weights: Array | None, delta: float) -> Entrywi
 def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFit]:
     """Minimise ``mean loss(X c + b) + alpha sum(c)`` over c >= 0 and, if asked for, b.
 
-    One fit for each column of the data of the loss, or one if they are a vector. The fastest way
-    is taken: least squares without a penalty are an `nnls`, other losses an `nnfit`, both for all
-    targets at once; an algorithm other than FCMP needs the loop, as does the path of a fit with a
-    limit on its atoms.
+    There is one fit for each column of the data of the loss, or one if they are a vector. The
+    fastest way is taken. Least squares of dense data without a penalty go to `nnls`, other fits to
+    `nnfit`, both for all targets at once. An algorithm other than FCMP, and the path of a fit with
+    a limit on its atoms, need the generic loop.
     """
     greedy = settings.algorithm != "fcmp" or settings.max_atoms is not None
     plain, many = not settings.alpha and isinstance(X, np.ndarray), len(loss.shape) == 2
@@ -166,21 +167,26 @@ def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFi
 
 
 def prepared(X: Any, loss: EntrywiseLoss, fit_intercept: bool) -> tuple[Any, Objective, Vector]:
-    """Return the columns of a fit, its objective, and what was taken from the columns."""
+    """Return the columns of a fit, its objective, and the means subtracted from the columns.
+
+    With an intercept the objective is a `FreeIntercept` and dense columns are centred, unless the
+    intercept has a lower bound.
+    """
     if not fit_intercept:
         return X, loss, np.zeros(X.shape[1])
     objective = FreeIntercept(loss)
-    if objective.floor > -np.inf:  # the intercept is not free to make up for means
+    if objective.floor > -np.inf:  # a bounded intercept cannot make up for the means
         return X, objective, np.zeros(X.shape[1])
     columns, means = centred(X, loss.weights)
     return columns, objective, means
 
 
 def centred(X: Any, weights: Vector | None) -> tuple[Any, Vector]:
-    """Return the columns of a dense X less their means, which an intercept makes up for, and these.
+    """Return the columns of a dense X minus their means, and the means.
 
-    Far from zero a column would lose its digits to the intercept. One that is constant, up to
-    rounding, becomes zero: it would be another intercept. Sparse columns stay as they are.
+    An intercept makes up for the means. A column far from zero that is not centred would lose
+    digits. One that is constant, up to rounding, becomes zero: it would be another intercept.
+    Sparse columns stay as they are, with means of 0.
     """
     if not isinstance(X, np.ndarray):
         return X, np.zeros(X.shape[1])
@@ -192,7 +198,7 @@ def centred(X: Any, weights: Vector | None) -> tuple[Any, Vector]:
 
 
 def with_intercept(fit: LinearFit, objective: Objective, X: Any, means: Vector) -> LinearFit:
-    """Return a fit to prepared columns with the intercept of the columns as they were."""
+    """Return a fit to columns from `prepared` with the intercept for the columns of the user."""
     if not isinstance(objective, FreeIntercept):
         return fit
     b = objective.intercept(X @ fit.coef) - float(means @ fit.coef)
@@ -207,7 +213,7 @@ def total_weight(loss: EntrywiseLoss) -> float:
 
 
 def single_fit(coef: Vector, value: float, gap: float, status: Status, n_iter: int) -> LinearFit:
-    """Return a fit whose path is the answer alone."""
+    """Return a fit whose path has the answer as its only point."""
     path = ConicPath(sparse.csr_array(coef[None]), np.array([value]), np.array([gap]))
     return LinearFit(coef, 0.0, float(gap), status, int(n_iter), path)
 
@@ -248,7 +254,7 @@ def _by_nnls(X: Array, loss: LeastSquares, settings: Settings) -> list[LinearFit
 def _by_the_loop(
     X: Any, objective: Objective, settings: Settings, weights: Vector | None
 ) -> LinearFit:
-    """Fit by the generic loop, and keep what it passes through.
+    """Fit by the generic loop, with every state of the run on the path.
 
     Without a penalty the columns are brought to one length, so that their units do not decide
     which of them comes first.
@@ -280,7 +286,7 @@ def _by_the_loop(
 
 
 def _lengths(X: Any, weights: Vector, centred: bool) -> Vector:
-    """Return the lengths of the columns in the norm of the weights, from their means if centred."""
+    """Return the weighted norms of the columns, minus their means if `centred`."""
     squares = np.asarray((X * X if isinstance(X, np.ndarray) else X.power(2)).T @ weights)
     if not centred:
         return np.sqrt(squares)

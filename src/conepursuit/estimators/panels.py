@@ -13,7 +13,7 @@ from conepursuit.estimators.displays import axes, names_of
 from conepursuit.plotting import COLOURS
 
 LONGEST = 24
-"""Names of features are cut after so many characters."""
+"""Names of features with more characters than this are cut to it, an ellipsis included."""
 
 
 def panels(
@@ -24,7 +24,7 @@ def panels(
     margin: float = 0.0,
     **options: Any,
 ) -> tuple[Any, Array]:
-    """Return a figure, a new one if none is given, and so many axes on a grid in it.
+    """Return a figure, a new one if none is given, and `n_panels` axes on a grid in it.
 
     A panel has `size`, and titles of the figure have height `margin`, in inches; `options` go to
     `subplots`.
@@ -42,7 +42,7 @@ def panels(
 
 
 def components_of(estimator: Any) -> Array:
-    """Return H of a fitted estimator."""
+    """Return H, the components of a fitted estimator."""
     check_is_fitted(estimator)
     if not hasattr(estimator, "components_"):
         raise ValueError(f"{type(estimator).__name__} has no components_ to draw.")
@@ -56,7 +56,7 @@ def components_of(estimator: Any) -> Array:
 
 
 def weights_for(estimator: Any, X: Any, entry_weight: Any) -> Array:
-    """Return W."""
+    """Return W, the weights of the components in the rows of X."""
     options = {} if entry_weight is None else {"entry_weight": entry_weight}
     return np.asarray(estimator.transform(X, **options))
 
@@ -74,7 +74,7 @@ def feature_labels(estimator: Any, feature_names: Sequence[Any] | None) -> list[
 
 
 def check_image(image_shape: Any, order: Any, n_features: int) -> None:
-    """Raise a ValueError if features do not make an image."""
+    """Raise a ValueError if the features are not the pixels of an image of this shape."""
     if order not in ("C", "F"):
         raise ValueError(f'order must be "C", by rows, or "F", by columns; got {order!r}.')
     pair = isinstance(image_shape, Sequence) and len(image_shape) == 2
@@ -124,5 +124,5 @@ def bars_height(n_top: int, n_features: int) -> float:
 
 
 def cut(name: str) -> str:
-    """Return a name that is not too long for a label."""
+    """Return a name, cut if it has more than `LONGEST` characters."""
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"

@@ -19,10 +19,11 @@ from conepursuit.estimators.linear import (
 from conepursuit.losses import LOSSES
 
 SPARSE = ("csr", "csc")
+"""The sparse formats that estimators take as they are."""
 
 
 class LinearPredictor(BaseEstimator):
-    """What all linear models have in common."""
+    """The linear model X coef' + intercept, which regressors and classifiers share."""
 
     def _linear(self, X: Any) -> Array:
         """Return X coef' + intercept."""
@@ -37,7 +38,7 @@ class LinearPredictor(BaseEstimator):
 
 
 class LinearRegressor(RegressorMixin, LinearPredictor):
-    """A linear regression; a subclass has `fit`."""
+    """A linear regression; a subclass defines `fit`."""
 
     def predict(self, X: Any) -> Array:
         """Return the predictions for the rows of X."""
@@ -69,8 +70,8 @@ class ConicRegressor(LinearRegressor):
     algorithm : {"fcmp", "pwmp", "amp", "nnmp"}
         Fully corrective, pairwise, away-steps or plain non-negative matching pursuit.
     fit_intercept : bool
-        Whether to fit a free b, which is not penalised. For counts of which some are zero it is
-        kept from being negative, as their means would be.
+        Whether to fit a free b, which is not penalised. Where some of the counts are zero, b must
+        not be negative, since the means of these counts would be.
     delta : float
         Where the Huber loss becomes linear.
     max_iter : int
@@ -181,7 +182,10 @@ def checked(
 
 
 def keep(estimator: Any, fits: list[LinearFit], *, single: bool) -> None:
-    """Set the attributes of a fitted estimator."""
+    """Set the attributes of a fitted estimator from its fits.
+
+    They are those of the one fit if `single`, otherwise arrays or lists with one for each fit.
+    """
     first = fits[0]
     if single:
         estimator.coef_, estimator.intercept_ = first.coef, first.intercept

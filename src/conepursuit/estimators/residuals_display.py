@@ -24,7 +24,7 @@ from conepursuit.linear import dense
 from conepursuit.plotting import COLOURS
 
 BLOCK = 2**21
-"""So many entries of the data are dense at a time when residuals are taken."""
+"""The most entries of the data that are made dense at a time, unless one row has more."""
 
 
 @dataclass(eq=False)
@@ -98,7 +98,7 @@ class ResidualsDisplay:
         n_top: int = 15,
         cmap: Any = "viridis",
     ) -> ResidualsDisplay:
-        """Draw.
+        """Draw a histogram of the samples, and the features as an image or as bars.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class ResidualsDisplay:
         order : {"C", "F"}
             Whether pixels run by rows or by columns.
         n_top : int
-            Features, where bars are drawn: those that are fitted worst.
+            How many features are drawn as bars: those that are fitted worst.
         cmap : str or matplotlib Colormap
             Colours of the image.
         """
@@ -149,16 +149,17 @@ class ResidualsDisplay:
 
 
 def as_rows(X: Any) -> Any:
-    """Return data whose rows can be taken, sparse if they are; None stays None."""
+    """Return data as an array or a csr matrix, of which rows can be taken; None stays None."""
     if X is None:
         return None
     return check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
 
 
 def residuals(X: Any, W: Array, H: Array, weight: Any) -> tuple[Vector, Vector]:
-    """Return relative residuals of rows and root mean squares of columns, NaN where none count.
+    """Return the relative residuals of the rows of X, and the root mean squares of the columns.
 
-    Only a block of rows is dense at a time.
+    NaN stands for rows that are zero, and for rows and columns without an entry that counts. Only
+    a block of rows is dense at a time.
     """
     (n_samples, n_features), step = X.shape, max(1, BLOCK // X.shape[1])
     error, norm = np.zeros(n_samples), np.zeros(n_samples)

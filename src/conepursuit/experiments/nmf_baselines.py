@@ -26,7 +26,8 @@ from scipy import sparse
 from scipy.special import rel_entr
 
 from conepursuit.arrays import EPS, Array, Vector
-from conepursuit.kernels.factorization.greedy import cyclic_kl_sweep, greedy_sweep
+from conepursuit.experiments.cyclic_kl import cyclic_kl_sweep
+from conepursuit.kernels.factorization.greedy import greedy_sweep
 
 Data: TypeAlias = Any
 """Non-negative data: an array or, where that is said, a sparse one."""

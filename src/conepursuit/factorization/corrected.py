@@ -25,8 +25,8 @@ from conepursuit.pursuit.iterate import Direction, Iterate, Local
 class Corrected:
     """An algorithm whose atoms are corrected after every step, line 8 of Algorithm 1 of [1].
 
-    For the cone of `NonnegativeRankOne`: with all weights and atoms as two factors, sweeps over
-    both never raise f, and change no number of atoms.
+    For the cone of `NonnegativeRankOne`: all weights and atoms are taken as two factors, and sweeps
+    over both never raise f and add no atom.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Corrected:
 
 
 def factor_loss(objective: Objective, greedy: bool = False) -> FactorLoss:
-    """Return the loss of factors that an objective is."""
+    """Return the loss of two factors whose value is that of an objective at their product."""
     if isinstance(objective, FactoredLeastSquares):
         return SquaredLoss(objective.X, greedy=greedy)
     if isinstance(objective, FactoredKullbackLeibler):

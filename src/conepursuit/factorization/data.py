@@ -1,4 +1,4 @@
-"""The data of a factorisation: what counts, in which units, and the best weights for H."""
+"""The data of a factorisation: entries, weights and units, and the best F for a given G."""
 
 from __future__ import annotations
 
@@ -21,13 +21,19 @@ from conepursuit.objectives import KullbackLeibler, LeastSquares
 from conepursuit.pursuit.weight_programs import Factor, nonnegative
 
 SMALLEST_UNIT, LARGEST_UNIT = 1e-60, 1e60
-"""Beyond these the squares of data are not safe, and other units are used."""
+"""Bounds of the largest entry of data that are used as they are.
+
+Outside, squares might overflow or underflow, and the data are divided by their largest entry.
+"""
 
 ROWS = 1e-12
-"""How close to its least loss a row is brought, relative to its sum or to the loss of zero."""
+"""How close to its least loss a row is brought.
+
+It is relative to the sum of the row, or to the fall of the loss where `nnfit` fits the rows.
+"""
 
 SWEEPS = 200
-"""Most sweeps and Newton steps for a row."""
+"""Most sweeps for a row under a divergence, each followed by a Newton step."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class FactorData:
     Attributes
     ----------
     X : array or csr_array
-        The data in units of `unit`, finite where they are missing.
+        The data divided by `unit`; missing entries hold finite numbers.
     M : array or csr_array or None
         The weights; None if all entries count the same.
     divergence : bool
@@ -132,7 +138,8 @@ class FactorData:
 
         Notes
         -----
-        Weights m of the entries are the same as data m x with atoms m G: what differs is constant.
+        With weights m of the entries, data m x and atoms m G have the same minimisers: their
+        losses differ by a constant.
         """
         from conepursuit.kernels.factorization.divergence_weights import fit_rows
 
@@ -149,7 +156,7 @@ class FactorData:
         return F
 
     def _fitted(self, G: Array, penalty: Penalty) -> Array:
-        """Return the weights by the solver of many targets; what nothing reaches does not count."""
+        """Return the weights by `nnfit`, without entries at which all components of G are zero."""
         reached = G.any(axis=0)
         X, M = self.X[:, reached].T, None if self.M is None else self.M[:, reached].T
         counts = np.ones(X.shape[1], dtype=bool) if M is None else (M > 0).any(axis=0)

@@ -13,15 +13,24 @@ from conepursuit.factorization.squared import SINGLE
 from conepursuit.low_rank import FactoredMatrix, product_at
 
 NONE = np.empty((0, 0))
+"""Stands for the weights of entries that all count the same."""
 
 TINY = 1e-300
-"""The least curvature, so that a step is finite."""
+"""The least number that is divided by, and the least curvature, so that steps are finite."""
 
 VANISHING = 1e-20
-"""Share of the largest component, each measured by its largest entry, that is taken for none."""
+"""Share below which an entry of a factor is set to 0 by `cleaned`; larger entries stay.
+
+Each component is divided by its largest entry first. The share is of the largest entry for the same
+row or column of X.
+"""
 
 SHARE, RAMP, LIMIT = 0.9, 3, 2.0
-"""Extrapolation: its largest power, how slowly it is reached, and the most an entry may grow."""
+"""Extrapolation by ``(new / old)^share``.
+
+The share is age / (age + RAMP) after `age` sweeps in which the value has not risen, at most SHARE.
+Quotients above LIMIT, or below its inverse, are set to these bounds.
+"""
 
 
 class DivergenceLoss(FactorLoss):
@@ -52,7 +61,7 @@ class DivergenceLoss(FactorLoss):
         self.X, self.M = X, M
 
     def _step(self, F: Array, G: Array, side: int, step: bool, evaluate: bool) -> float:
-        """Make a step of factor `side` and return the divergence before it, as far as asked."""
+        """Step factor `side` if `step`; return the divergence before if `evaluate`, else 0."""
         from conepursuit.kernels.factorization.divergence import update_dense, update_sparse
 
         mine, other = (F, G) if side == 0 else (G, F)
@@ -74,8 +83,8 @@ class DivergenceLoss(FactorLoss):
         -----
         Multiplicative steps move in the logarithms of the entries, and so does the extrapolation:
         ``F (F / its last value)^share``, the block majorisation with extrapolation of [1] in other
-        coordinates. The value at a point comes with the step from there. Where it has risen, the
-        last step without extrapolation is taken up again, which cannot.
+        coordinates. The value at a point is computed with the step from there. Where it has risen,
+        the sweep is made again from the last point without extrapolation, where it is not larger.
 
         References
         ----------
@@ -103,7 +112,7 @@ class DivergenceLoss(FactorLoss):
         raise AssertionError("the last sweep returns")
 
     def cleaned(self, F: Array) -> Array:
-        """Return a factor with zeros for what multiplicative steps have made vanishingly small."""
+        """Return a factor with 0 for entries that multiplicative steps have made `VANISHING`."""
         shares = F / np.maximum(F.max(axis=1, keepdims=True), TINY)
         return np.where(shares < VANISHING * shares.max(axis=0), 0.0, F)
 
@@ -119,7 +128,7 @@ class DivergenceLoss(FactorLoss):
         return out
 
     def first(self) -> tuple[Array, Array]:
-        """Return the product of the sums, the minimiser of rank one where all entries count."""
+        """Return the sums of rows and columns, the best factors of rank one without weights."""
         X = self.X if self.M is None else self.X * self.M
         rows, columns = np.asarray(X.sum(axis=1)), np.asarray(X.sum(axis=0))
         root = np.sqrt(float(rows.sum())) or 1.0

@@ -16,16 +16,20 @@ from conepursuit.atoms.power import leading_pair, nonnegative_pairs
 from conepursuit.factorization.losses import FactorLoss, settled
 
 PASSING = 1e-4
-"""The relative gain of a sweep that ends them at a rank on the way up."""
+"""Sweeps at a rank below the last end when their relative gain is at most this."""
 
 BALANCED = 10
-"""Sweeps after which the scales of penalised factors are chosen anew."""
+"""Sweeps after which the scales of penalised factors are balanced again."""
 
 TRIAL, TRIALS = 5, 4
-"""Sweeps after which ways to a new rank are compared, and how many ways there are."""
+"""Most sweeps after which ways to reach a new rank are compared, and how many ways there are."""
 
 ROUNDED = 1e-6
-"""Relative gains and rises below this may be the rounding of float32."""
+"""Relative gains and rises of the value up to this may be the rounding of float32.
+
+Sweeps in float32 end when they gain no more. A new rank is kept if the value rises by no more, and
+otherwise gets components that are zero.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,10 @@ class Factorization:
     left, right : arrays of shape (k, m) and (k, n)
         The factors, one component per row; X is approximated by ``left.T @ right``.
     path : array of shape (k,)
-        The value at every rank on the way up, the last one after all sweeps. A rank that was
-        passed over has a value that the ones before it reach.
+        The value at every rank on the way up, the last one after all sweeps. Where several atoms
+        joined at a time, the ranks between have the value from before.
     accuracy : array of shape (k,)
-        delta of the oracle's answer behind each atom.
+        delta, the accuracy of the oracle's answer, for each atom.
     values : list of float
         The value after every sweep at the last rank.
     converged : bool
@@ -107,7 +111,7 @@ def factorize(
             F, G, values, converged = _swept(loss, F, G, rank_sweeps, PASSING)
         else:
             F, G, values, converged = _finished(loss, F, G, max_iter, tol)
-        if values[-1] > before[2] * (1 + ROUNDED):  # a penalty can exceed what an atom is worth
+        if values[-1] > before[2] * (1 + ROUNDED):  # the penalty of an atom can exceed its gain
             F, G = _padded(before[0], more), _padded(before[1], more)
             values = [before[2]]
         accuracy += deltas
@@ -149,11 +153,11 @@ def _extended(
 def _best(
     loss: FactorLoss, joined: tuple[Array, Array], before: tuple[Array, Array], sweeps: int
 ) -> tuple[Array, Array]:
-    """Return what is best after a few sweeps: an atom more, or the heaviest component in two.
+    """Return the best factors after a few sweeps, with one more atom or with a component divided.
 
-    An atom that descends steeply is often a small one, and leaves the others as they are. Where
-    data fall into parts of one size, it is better to divide: by the signs of a leading pair, or
-    at random.
+    `joined` are the factors with the atom, `before` those without. An atom that descends steeply is
+    often small, and leaves the others as they are. Where data fall into parts of one size, it is
+    better to divide the heaviest component: by the signs of a leading pair, or at random.
     """
     (F, G), rng = before, np.random.default_rng(len(before[0]))
     pair = leading_pair(loss.descent(F, G), rng.standard_normal((G.shape[1],)))
@@ -167,7 +171,10 @@ def _best(
 
 
 def _divided(F: Array, G: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
-    """Return the factors with the heaviest component in two; neither half has a zero more."""
+    """Return the factors with the heaviest component divided in two, without new zeros.
+
+    `rows` and `columns`, between -1 and 1, say which part gets more of an entry.
+    """
     heaviest = int((F.sum(axis=1) * G.sum(axis=1)).argmax())
     halves = []
     for factor, share in ((F, rows), (G, columns)):
@@ -180,7 +187,7 @@ def _divided(F: Array, G: Array, rows: Array, columns: Array) -> tuple[Array, Ar
 def _finished(
     loss: FactorLoss, F: Array, G: Array, sweeps: int, tol: float
 ) -> tuple[Array, Array, list[float], bool]:
-    """Sweep until nothing is gained, at first with what precision is fast."""
+    """Sweep until the gain is at most `tol`, in float32 at first if the loss is `coarse`."""
     rough: list[float] = []
     if loss.coarse:
         F, G, rough, _ = _swept(loss, F, G, sweeps, max(tol, ROUNDED))

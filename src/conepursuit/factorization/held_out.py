@@ -15,30 +15,36 @@ from conepursuit.factorization.greedy import factorize
 from conepursuit.factorization.losses import FactorLoss, Penalty
 
 SHARE = 0.1
-"""Of the entries, or of those that a sparse matrix stores, are held out."""
+"""Share of the entries, or of those that a sparse matrix stores, that is held out."""
 
 ZEROS = 2
 """Zeros of a sparse matrix that are held out for each entry that it stores."""
 
 FLOOR = 1e-3
-"""Share of the mean that a model is raised to where a divergence of single entries is taken."""
+"""Share of the mean of the entries held out to which a smaller model is raised.
+
+It is for the divergence alone, where one entry with a model near zero could decide. A larger model
+is used as it is.
+"""
 
 SWEEPS = 50, 200
-"""Most sweeps at a rank, of squares and of a divergence: what is not fitted at one rank must not
-speak for the next."""
+"""Most sweeps at a rank, for least squares and for the divergence.
+
+They are many: if the sweeps at one rank end too early, the next rank seems better than it is.
+"""
 
 EXACT = 1e-8
-"""Share of the loss without any component below which there is nothing left to explain."""
+"""Share of the loss without components up to which a fit is exact, and no more ranks are tried."""
 
 MOST = 200_000
-"""Entries that are held out at most."""
+"""The largest number of entries that are held out."""
 
 PATIENCE = 3
-"""Ranks that may pass without a better one."""
+"""The search ends after so many ranks that are not better than the best one before."""
 
 
 class Entries(NamedTuple):
-    """Entries that are held out: where, what they are, and how much each stands for."""
+    """Entries that are held out: their places, values and weights."""
 
     rows: Array
     columns: Array
@@ -48,8 +54,8 @@ class Entries(NamedTuple):
     def losses(self, F: Array, G: Array, divergence: bool) -> Vector:
         """Return the loss of each entry.
 
-        Models are held to the range of the data: an entry that no component reaches, or one of a
-        row that little is known of, must not decide alone.
+        Models are clipped at twice the largest value and, for the divergence, at `FLOOR`, so that
+        no single entry decides: one that no component reaches, or one of a row with few data.
         """
         model = np.einsum("ki,ki->i", F[:, self.rows], G[:, self.columns])
         least = FLOOR * float(self.values.mean()) if divergence else 0.0
@@ -61,9 +67,9 @@ class Entries(NamedTuple):
 def choose_rank(
     data: FactorData, penalties: tuple[Penalty, Penalty], rng: Any, **options: Any
 ) -> tuple[int, Vector]:
-    """Return the rank that entries held out speak for, and their mean loss at every rank tried.
+    """Return the rank chosen by entries held out, and their mean loss at every rank tried.
 
-    It is the least rank that is not worse than the best one by more than the standard error of
+    It is the least rank at which that loss exceeds the least one by at most the standard error of
     the difference.
 
     Parameters
@@ -103,7 +109,7 @@ def choose_rank(
 def held_out(
     data: FactorData, penalties: tuple[Penalty, Penalty], rng: Any
 ) -> tuple[Entries, FactorLoss]:
-    """Return entries chosen at random, and the loss of the others."""
+    """Return entries chosen at random to be held out, and the loss of all others."""
     if sparse.issparse(data.X) and data.M is None:
         return _of_sparse(data, penalties, rng)
     if sparse.issparse(data.X):
@@ -128,7 +134,10 @@ def held_out(
 def _of_sparse(
     data: FactorData, penalties: tuple[Penalty, Penalty], rng: Any
 ) -> tuple[Entries, FactorLoss]:
-    """Hold out some of the entries that are stored and some of the zeros, as they are many."""
+    """Hold out some of the stored entries of a sparse matrix, and some of its zeros.
+
+    The weight of an entry is the number of entries of its kind, divided by how many are held out.
+    """
     X = sparse.csr_array(data.X)
     m, n = X.shape
     count = min(max(1, int(SHARE * X.nnz)), MOST // (1 + ZEROS))
@@ -150,12 +159,13 @@ def _stored(X: Any) -> tuple[Array, Array]:
 
 
 class Imputed(FactorLoss):
-    """The loss of a sparse matrix without some entries, for which the model stands.
+    """The loss of a sparse matrix without the entries held out, which the model replaces.
 
     Notes
     -----
-    With X replaced by the model at the entries held out, the loss of all entries is at least that
-    of the others, and equal for this model. So a step that lowers the one lowers the other.
+    With X replaced by the present model at the entries held out, the loss of all entries is at
+    least that of the others, and equal to it for the present model. So a step that lowers the loss
+    of all entries lowers that of the others.
 
     Parameters
     ----------

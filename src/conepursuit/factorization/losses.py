@@ -18,16 +18,23 @@ ATTEMPTS = 12
 """How often the curvature of a model is raised before a new component gets no weight."""
 
 BALANCING = 60
-"""Newton steps for the scale of a component."""
+"""Newton steps for the scale of each component; see `FactorLoss.balanced`."""
 
 MOMENTUM, GROWTH, CEILING, CUT = 0.5, 1.05, 1.01, 1.5
-"""Extrapolation: its start, how it and its ceiling grow, and by what it is cut on a restart."""
+"""Extrapolation by beta, which starts at MOMENTUM; see `FactorLoss.corrected`.
+
+After a sweep that lowers the value, beta grows by the factor GROWTH, up to a ceiling, which grows
+by the factor CEILING. Where the value rises, beta is divided by CUT.
+"""
 
 SPAN = 4
 """Sweeps over which the gain is averaged before it ends a run."""
 
 LEVEL_SHARE = 1e-12
-"""Components that ascend by less than this share of the new one's descent are level."""
+"""Ascent of a component, as a share of the descent of a new one, above which it gives weight to it.
+
+Up to this share it counts as level, and the origin gives the weight; see `pairwise`.
+"""
 
 
 class Penalty(NamedTuple):
@@ -59,7 +66,7 @@ class FactorLoss(ABC):
     coarse : bool
         Whether products with the data are rounded to float32, until `refine`.
     splits : bool
-        Whether to try at each rank if a component in two is better than one more atom.
+        Whether to try at each rank if dividing a component is better than one more atom.
     """
 
     shape: tuple[int, int]
@@ -78,19 +85,19 @@ class FactorLoss(ABC):
 
     @abstractmethod
     def update(self, F: Array, G: Array, side: int) -> float | None:
-        """Improve factor `side` (0: F, 1: G) in place; return the value if it costs nothing."""
+        """Improve factor `side` (0: F, 1: G) in place; return the value if at hand, or None."""
 
     @abstractmethod
     def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
-        """Return a guess of the curvature along the components after `old`, without weight yet."""
+        """Return a guess of the curvature along components from `old` on, without weight yet."""
 
     def join(
         self, F: Array, G: Array, old: int, algorithm: str, descent: Any
     ) -> tuple[Array, Array]:
         """Return the factors with weights fitted after the components from `old` on have joined.
 
-        The model is the quadratic one of FCMP's variant 0, L times the Gram matrix, with an L
-        that is raised until the value falls.
+        The model is the quadratic one of FCMP's variant 0, L times the Gram matrix. L is raised
+        until the loss does not rise; after `ATTEMPTS` the new components get no weight.
         """
         gram, start = (F @ F.T) * (G @ G.T), np.ones(len(F))
         start[old:] = 0.0
@@ -117,7 +124,8 @@ class FactorLoss(ABC):
         Notes
         -----
         For each component ``p s + P s^2 / 2 + q / s + Q / (2 s^2)`` is minimised over s by Newton
-        steps in log s, in which it is convex. Where one factor is zero the other may be, too.
+        steps in log s, in which it is convex. A component that is zero in one factor becomes zero
+        in the other.
         """
         if not self.penalised:
             return F, G
@@ -166,8 +174,8 @@ class FactorLoss(ABC):
         Notes
         -----
         After each update of a factor, ``F + beta (F - its last value)`` takes its place [1].
-        beta grows while the value falls. Where it rises, the sweep is undone, beta is cut, and
-        one sweep is made without it, which cannot rise.
+        beta grows while the value falls. Where the value rises, the sweep is undone, beta is cut,
+        and one sweep is made without extrapolation, in which the value cannot rise.
 
         References
         ----------
@@ -206,7 +214,7 @@ class FactorLoss(ABC):
             view.data[places] = values
 
     def cleaned(self, F: Array) -> Array:
-        """Return a factor without entries that have no effect."""
+        """Return a factor with 0 for entries that have no effect."""
         return F
 
     def audit(self, F: Array, G: Array) -> float:

@@ -12,18 +12,23 @@ from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Penalty
 from conepursuit.low_rank import FactoredMatrix, product_at
 
 INNER = 4
-"""Sweeps over a factor for each product with the data, which costs more than they do."""
+"""Sweeps over a factor for each product with the data, which costs more than the sweeps."""
 
 SINGLE = 100_000
-"""Dense data with so many entries have a float32 copy, half the memory to read.
+"""Number of entries from which on dense data have a float32 copy, half the memory to read.
 
-The oracle works with it, and so do products with the data until the sweeps settle."""
+The oracle works with it, and so do products with the data until the sweeps settle. Smaller data
+have none.
+"""
 
 NARROW = 1e-12
-"""Data whose largest entry lies between this and its inverse have squares that float32 can hold."""
+"""Data have a float32 copy only if their largest entry lies between this and its inverse."""
 
 COARSE = 5e-3
-"""Share of ||X||^2 below which the loss would show the rounding of float32."""
+"""Share of ||X||^2 below which the loss would show the rounding of float32.
+
+From then on, products with the data are computed in float64.
+"""
 
 
 class SquaredLoss(FactorLoss):
@@ -151,7 +156,7 @@ class WeightedSquaredLoss(FactorLoss):
     Parameters
     ----------
     X, M : arrays of shape (m, n)
-        The data and their weights; what is missing must be finite all the same.
+        The data and their weights; missing entries must hold finite numbers.
     penalties : tuple of Penalty
         Of F and of G.
     """

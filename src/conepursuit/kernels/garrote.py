@@ -4,7 +4,7 @@ Both functions minimise, over c >= 0 and where asked a free intercept b,
 
     F(b, c) = sum_i w_i l(b + <z_i, c>, y_i) + penalty * sum_j c_j.
 
-What they share is the pull, p_i = -w_i l'(b + <z_i, c>, y_i): the score dF/dc_j of an atom is
+Both keep the pull p_i = -w_i l'(b + <z_i, c>, y_i) up to date. The score dF/dc_j of an atom is
 ``penalty - <a_j, p>``, where a_j, a row of `atoms`, holds the j-th entries of all z_i.
 
 References
@@ -25,10 +25,13 @@ from conepursuit.kernels.constants import EPS
 from conepursuit.kernels.shared.triangular import dot
 
 PULL_ROUNDING = 4 * EPS
-"""Share of the terms of a pull that is lost when they are added up."""
+"""The rounding of a pull, as a share of the sum of the absolute values of its terms.
+
+Violations of optimality up to the norm of this rounding count as zero.
+"""
 
 WIDEST = 1e100
-"""The first trust region of an atom that is next to zero."""
+"""The largest first trust region, for atoms whose entries are all below its inverse."""
 
 
 @njit(cache=True, nogil=True)
@@ -64,8 +67,8 @@ def logistic_sweeps(
     tol : float
         Stop when no optimality violation is more than this share of ||p|| at the origin, or than
         rounding. The violation of an atom is |dF/dc_j| / ||a_j||, and 0 where c_j = 0 and the
-        score is not negative. Neither units nor the start matter: a share of the violation at the
-        start would call a bad start's neighbourhood optimal, and never a good start.
+        score is not negative. The share is not of the violation at the start: from a bad start that
+        would end the sweeps too early, and from a good one never.
     max_sweeps : int
         Most sweeps over all atoms.
 
@@ -106,7 +109,7 @@ def logistic_sweeps(
         steepest = logistic_sweep(atoms, norms, y, weights, penalty, c, radii, margins, pull)
         noise = logistic_pull(atoms, y, weights, c, b, margins, pull)
         allowed = max(tol * level, noise)
-        if max(met, steepest) <= allowed and (  # what was met on the way says when to look
+        if max(met, steepest) <= allowed and (  # all are computed only if those met are small
             violation(atoms, norms, penalty, intercept, c, pull) <= allowed
         ):
             return b, sweep, True
@@ -127,8 +130,8 @@ def squared_sweeps(
 ) -> tuple[float, int, bool]:
     """Minimise F for l(x, y) = (x - y)^2 / 2, changing c in place.
 
-    Parameters and returned values are those of `logistic_sweeps`, but that y holds real numbers.
-    Each step minimises F over its coordinate.
+    Parameters and returned values are those of `logistic_sweeps`, except that y holds real numbers.
+    Each step minimises F over its coordinate exactly.
     """
     norms = measure(atoms, penalty, c)
     curvatures, total = squared_curvatures(atoms, weights), weights.sum()
@@ -148,7 +151,7 @@ def squared_sweeps(
         steepest = squared_sweep(atoms, norms, weights, curvatures, penalty, c, pull)
         noise = squared_pull(atoms, y, weights, c, b, pull)
         allowed = max(tol * level, noise)
-        if max(met, steepest) <= allowed and (  # what was met on the way says when to look
+        if max(met, steepest) <= allowed and (  # all are computed only if those met are small
             violation(atoms, norms, penalty, intercept, c, pull) <= allowed
         ):
             return b, sweep, True
@@ -157,7 +160,7 @@ def squared_sweeps(
 
 @njit(cache=True, nogil=True)
 def measure(atoms: Array, penalty: float, c: Vector) -> Vector:
-    """Return the norms of the atoms; weight on a zero atom, which only costs, is taken off."""
+    """Return the norms of the atoms; under a penalty, the weights c of zero atoms are set to 0."""
     p, n = atoms.shape
     norms = np.empty(p)
     for j in range(p):
@@ -169,7 +172,7 @@ def measure(atoms: Array, penalty: float, c: Vector) -> Vector:
 
 @njit(cache=True, nogil=True)
 def projected(score: float, weight: float) -> float:
-    """Return how far a score is from what it is at a minimiser."""
+    """Return the violation of optimality: |score| for a positive weight, else max(0, -score)."""
     return abs(score) if weight > 0.0 else max(0.0, -score)
 
 
@@ -177,7 +180,7 @@ def projected(score: float, weight: float) -> float:
 def violation(
     atoms: Array, norms: Vector, penalty: float, intercept: bool, c: Vector, pull: Vector
 ) -> float:
-    """Return the largest optimality violation, each divided by the norm of its atom."""
+    """Return the largest optimality violation of the atoms, over their norms, and the intercept."""
     n = len(pull)
     largest = abs(pull.sum()) / np.sqrt(n) if intercept else 0.0
     for j in range(len(c)):
@@ -189,7 +192,7 @@ def violation(
 
 @njit(cache=True, nogil=True)
 def combine(atoms: Array, c: Vector, b: float, x: Vector, sizes: Vector) -> None:
-    """Write b + Z c, and the sum of the sizes of its terms."""
+    """Write b + Z c as x, and the sums of the absolute values of its terms as `sizes`."""
     x[:] = b
     sizes[:] = abs(b)
     for j in range(len(c)):
@@ -204,7 +207,7 @@ def combine(atoms: Array, c: Vector, b: float, x: Vector, sizes: Vector) -> None
 def logistic_pull(
     atoms: Array, y: Vector, weights: Vector, c: Vector, b: float, margins: Vector, pull: Vector
 ) -> float:
-    """Write margins and pull from scratch; return the norm of the pull's rounding."""
+    """Compute margins y (b + Z c) and pull from scratch; return the norm of the pull's rounding."""
     sizes = np.empty(len(y))
     combine(atoms, c, b, margins, sizes)
     square = 0.0
@@ -259,7 +262,7 @@ def first_radii(atoms: Array) -> Vector:
 def trusted_step(
     atom: Vector, weights: Vector, margins: Vector, score: float, radius: float
 ) -> float:
-    """Return the minimiser of the quadratic upper bound within the trust region."""
+    """Return the step that minimises the quadratic upper bound of F within the trust region."""
     curvature = 0.0
     for i in range(len(margins)):
         if atom[i] != 0.0:
@@ -284,7 +287,7 @@ def logistic_curvature(margin: float, reach: float) -> float:
 def logistic_move(
     atom: Vector, y: Vector, weights: Vector, step: float, margins: Vector, pull: Vector
 ) -> None:
-    """Keep margins and pull up with a step along an atom."""
+    """Update margins and pull after a step along an atom."""
     for i in range(len(y)):
         if atom[i] != 0.0:
             margins[i] += step * y[i] * atom[i]
@@ -295,7 +298,7 @@ def logistic_move(
 def squared_pull(
     atoms: Array, y: Vector, weights: Vector, c: Vector, b: float, pull: Vector
 ) -> float:
-    """Write the pull, here the weighted residual, from scratch; return the norm of its rounding."""
+    """Compute the pull, the weighted residual, from scratch; return the norm of its rounding."""
     sizes = np.empty(len(y))
     combine(atoms, c, b, pull, sizes)
     square = 0.0
@@ -349,7 +352,7 @@ def squared_sweep(
         if gap == 0.0:
             continue
         largest = max(largest, gap / norms[j])
-        # Without curvature no sample with weight has this atom, and its score is the penalty.
+        # Without curvature the atom is zero at all samples with weight: its score is the penalty.
         step = max(-score / curvatures[j], -c[j]) if curvatures[j] > 0.0 else -c[j]
         c[j] += step
         squared_move(atoms[j], weights, step, pull)
@@ -358,6 +361,6 @@ def squared_sweep(
 
 @njit(cache=True, nogil=True)
 def squared_move(atom: Vector, weights: Vector, step: float, pull: Vector) -> None:
-    """Keep the pull up with a step along an atom."""
+    """Update the pull after a step along an atom."""
     for i in range(len(pull)):
         pull[i] -= step * weights[i] * atom[i]

@@ -51,15 +51,15 @@ def nnls(
         Minimise ``sum_i weights_i (A x - b)_i^2`` instead. Where a weight is zero, the entry of
         b does not matter and may be NaN.
     max_atoms : int, optional
-        The most weights that may be positive: non-negative orthogonal matching pursuit, which
-        makes the steepest atom positive, one at a time, and refits all. (`nnls_path` goes on
-        beyond, and may come back to so many atoms with a closer fit.)
+        The most weights that may be positive. With a limit the fit is non-negative orthogonal
+        matching pursuit: the steepest atom gets weight, one at a time, and all weights are
+        refitted. (`nnls_path` goes on, and may come back to so many atoms with a closer fit.)
     max_iter : int, optional
         The most linear systems to solve, for each target; 10 n + 10 by default.
     tol : float
-        Where passes over a large dictionary are what costs, stop when the gap is proved to be at
-        most tol times the decrease since x = 0. With the default, 0, and on small dictionaries,
-        the fit goes to the limit of the arithmetic.
+        On a large dictionary, where passes over it take most of the time, stop when the gap is
+        proved to be at most tol times the decrease since x = 0. With the default, 0, and on small
+        dictionaries, the fit goes to the limit of the arithmetic.
     start : array_like of the shape of x, or NNLSResult, optional
         Weights to start from, such as those of a similar problem. Dense dictionaries of up to
         2048 atoms need none for many targets, and ignore it.
@@ -113,7 +113,7 @@ def nnls(
 
 
 def _start(start: Any, shape: tuple[int, ...], limit: int) -> Array:
-    """Return weights to start from."""
+    """Return the weights to start from; more than `limit` positive ones raise a ValueError."""
     first = weights_of(start, shape, "start")
     most = int(np.count_nonzero(first, axis=0).max(initial=0))
     if most > limit:

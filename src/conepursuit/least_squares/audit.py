@@ -1,4 +1,4 @@
-"""Audits of non-negative least-squares fits, anybody's and our own, from the data alone."""
+"""Audits of non-negative least-squares fits, of `nnls` or of others, from the data alone."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ from conepursuit.rounding import WEIGHTED, resolution
 from conepursuit.status import Certificate
 
 SMALLEST_POWER = -960
-"""Below this power of two a product with a weight may be subnormal, that is, have lost digits."""
+"""Weighted data whose largest entry is below 2 to this power may have lost digits to underflow.
+
+Then a gap is an estimate, and `check_weighted` refuses such a target unless it is zero.
+"""
 
 MOST_WITH_WEIGHT = 512
-"""With more atoms than this, the functional of the atoms with weight would take longer than a fit.
+"""Up to this many atoms with weight an audit tries all proofs, with more only plain products.
 
-It is a dense least-squares problem with a column for each row of A.
+The functional of the atoms with weight is a dense least-squares problem with a column for each row
+of A; with more atoms than this it would take longer than a fit.
 """
 
 
@@ -83,7 +87,10 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
 
 
 def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -> Certificate:
-    """Audit one target; the entries of the data are right up to a share of `inexact`."""
+    """Audit one target; `inexact` bounds the relative error of the entries of the data.
+
+    `name` is the name of b in error messages.
+    """
     known = surveyed(matrix, b)
     if known is None:
         check_entries(b, name)
@@ -112,7 +119,7 @@ def _look_closer(proof: Proof) -> None:
     atoms = np.empty((len(proof.used), len(proof.b)))
     for i, j in enumerate(proof.used):
         atoms[i] = dense_column(proof.matrix, int(j))
-    # Less than the rounding of a unit is no reason to take atoms for dependent: t is checked.
+    # First atoms that depend on others up to rounding are left out, then none: t is checked.
     for least in (None, 0.0) if len(atoms) else ():
         lengths = proof.known.norms[proof.used]
         proof.along(lstsq(atoms, lengths, cond=least, lapack_driver="gelsy")[0])
@@ -126,10 +133,13 @@ def _look_closer(proof: Proof) -> None:
         proof.along_level()
 
 
-def audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
-    """Return a fit whose gap is as small as what an audit of its x proves, if it is not fine."""
+def with_best_gap(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) -> NNLSResult:
+    """Return a fit, with the gap that an audit of its x proves if that is smaller.
+
+    A proven gap of at most the `resolution` is kept without an audit.
+    """
     enough = 0.5 * resolution(len(b))
-    # ||b|| is no less than ||r||, which is at hand.
+    # ||r|| is at most ||b|| and known already, so that it is tried first.
     if fit.proven and (fit.gap <= enough * fit.rnorm**2 or fit.gap <= enough * float(b @ b)):
         return fit
     audit = certificate_of(matrix, b, fit.x, inexact, name)
@@ -139,16 +149,17 @@ def audited(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name: str) 
 
 
 def lost_to_weights(inexact: float, units: SafeUnits) -> bool:
-    """Return whether weights multiplied entries so small that their products lost digits."""
+    """Return whether row weights may have made entries so small that digits are lost."""
     return inexact > 0.0 and min(int(units.columns.min()), units.target) < SMALLEST_POWER
 
 
 def check_weighted(before: Array, weights: Any, after: Array) -> None:
-    """Raise a ValueError if weights have made a target that is not zero lose its digits.
+    """Raise a ValueError if row weights make a target so small that its digits are lost.
 
-    `before` and `after` are the targets without and with the roots of the weights.
+    `before` are the targets as given, `after` the targets times the roots of the weights. A target
+    that is zero before is allowed.
     """
-    # Two extremes, since |after| would be one more array of the size of the targets.
+    # The largest |entry| from two extremes: np.abs would make another array of this size.
     small = np.maximum(after.max(axis=0), -after.min(axis=0)) < 2.0**SMALLEST_POWER
     if not small.any():
         return

@@ -40,11 +40,11 @@ def nnls_gram(
     -------
     NNLSResult
         As from `nnls` on some A and b with this G and c. Since the part of b outside the span
-        of the atoms is not known, ``rnorm`` is what is left of the part inside.
+        of the atoms is not known, ``rnorm`` is the residual of the part inside.
 
     Notes
     -----
-    The digits that were lost when A'A was formed are lost: give A and b to `nnls` where you can.
+    Forming A'A loses digits that cannot be recovered: give A and b to `nnls` where you can.
     """
     gram = as_matrix(G, "G")
     products = as_real_array(c, "c")
@@ -61,9 +61,10 @@ def nnls_gram(
 
 
 def _certified_on(G: Array, c: Array, fit: NNLSResult) -> NNLSResult:
-    """Return the fit of some A and b with a proof for G and c, of which those are roots, rounded.
+    """Return a fit of the A and b of `_square_root` with the gap that G and c themselves prove.
 
-    Where G and c prove nothing, the gap is that of A and b, and an estimate.
+    A'A is G and A'b is c only up to rounding, so that a proof for A and b is none for G and c.
+    Where G and c prove nothing, the gap is that of A and b, as an estimate.
     """
     targets, weights = c.reshape(len(c), -1), fit.x.reshape(len(c), -1)
     with np.errstate(all="ignore"):
@@ -77,7 +78,10 @@ def _certified_on(G: Array, c: Array, fit: NNLSResult) -> NNLSResult:
 
 
 def _square_root(G: Any, c: Array) -> tuple[Array, Array]:
-    """Return A and b with A'A = G and A'b = c, or say why there are none."""
+    """Return A and b with A'A = G and A'b = c; raise a ValueError if there are none.
+
+    A is the Cholesky factor of G where G is well conditioned, otherwise it is made of eigenvectors.
+    """
     gram = dense(G)
     noise = 16 * float(np.finfo(G.dtype if G.dtype.kind == "f" else np.float64).eps) * len(gram)
     if abs(gram - gram.T).max() > noise * abs(gram).max():
@@ -99,7 +103,7 @@ def _square_root(G: Any, c: Array) -> tuple[Array, Array]:
             "Compute A.T @ A in float64, or give A and b to nnls."
         )
     kept = values > noise * values[-1]
-    kept[-1] = True  # at least one row, if only of zeros
+    kept[-1] = True  # A has at least one row, even if G is zero
     roots, basis = np.sqrt(np.maximum(values[kept], 0.0)), vectors[:, kept].T
     inside = basis @ right
     outside = np.abs(right - basis.T @ inside).max()

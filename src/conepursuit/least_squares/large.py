@@ -27,11 +27,14 @@ from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.rounding import expected_rounding, product_rounding
 from conepursuit.status import Status
 
-BLOCK = 64
-"""The least number of atoms that join after a pass."""
+JOINING = 64
+"""At most this many atoms join after a pass, or as many as have weight if that is more."""
 
 PACE = 0.9
-"""An exact fit is given up if a sweep leaves more than this share of the squared residual."""
+"""An exact fit is given up if a sweep leaves more than this share of the squared residual.
+
+While sweeps leave less, they go on.
+"""
 
 
 class WorkingSet:
@@ -44,7 +47,7 @@ class WorkingSet:
     b : array of shape (m,)
         The target.
     known : Survey
-        Of both.
+        The norms and sums of the atoms, and A'b.
     inexact : float
         The relative error of their entries, such as that of row weights.
 
@@ -74,12 +77,12 @@ class WorkingSet:
         return self._x[: len(self.chosen)]
 
     def add(self, new: Array, weights: Vector | None = None) -> None:
-        """Let atoms join, which are not there yet, without weight or with weights to start from."""
+        """Let new atoms join, with weight 0 or with `weights` to start from."""
         first, size = len(self.chosen), len(self.chosen) + len(new)
         self.chosen = np.concatenate([self.chosen, new])
         self.inside[new] = True
         if size > len(self._x):
-            self._reserve(max(2 * size, 4 * BLOCK))
+            self._reserve(max(2 * size, 4 * JOINING))
         self._gather(first)
         products = self._atoms[first:size] @ self._atoms[:size].T
         self._gram[first:size, :size] = products
@@ -89,7 +92,7 @@ class WorkingSet:
     def fit(self, max_steps: int, allowed: Array | None = None) -> tuple[int, int]:
         """Solve on the working set; return why it ended and how many solves it took.
 
-        Of the atoms without weight only those `allowed` may get some, if that is given.
+        If `allowed` is given, of the atoms without weight only those where it is True may get some.
         """
         from conepursuit.kernels.least_squares.one_target import fit
 
@@ -121,7 +124,7 @@ class WorkingSet:
         return x
 
     def neighbours(self, new: Array) -> bool:
-        """Return whether most of some atoms of a dense dictionary are all but copies of others."""
+        """Return whether most atoms of `new`, of a dense matrix, are nearly copies of others."""
         return are_neighbours(self.matrix[:, new], self.known.inverse_norms[new])
 
     def _scale(self, size: int) -> Vector:
@@ -131,7 +134,7 @@ class WorkingSet:
         return self.b if self._rows is None else self.b[self._rows]
 
     def _reserve(self, size: int) -> None:
-        """Make room for so many atoms, and one more row of the factor."""
+        """Make room for `size` atoms, and one more row of the factor."""
 
         def grown(old: Array, *shape: int) -> Array:
             new = np.zeros(shape, dtype=old.dtype)
@@ -146,7 +149,10 @@ class WorkingSet:
             self._atoms = grown(self._atoms, size, len(self.b))
 
     def _gather(self, first: int) -> None:
-        """Copy the atoms from `first` on; of sparse atoms, all, on the rows that they use."""
+        """Copy the chosen atoms from `first` on.
+
+        Of a sparse matrix all chosen atoms are copied, on the rows where one of them is not zero.
+        """
         new = self.chosen[first:]
         if sparse.issparse(self.matrix):
             block = self.matrix[:, self.chosen]
@@ -159,7 +165,7 @@ class WorkingSet:
                 self._atoms[i] = column(self.matrix, j)
 
     def steepest(self, scores: Vector, most: int) -> Array:
-        """Return the steepest atoms outside that descend by more than rounding, at most so many."""
+        """Return the atoms outside that descend by more than rounding, the `most` steepest."""
         slopes = scores * self.known.inverse_norms
         slopes[self.inside] = 0.0
         new = np.flatnonzero(slopes > DESCENT_ROUNDINGS * self._rounding())
@@ -168,7 +174,7 @@ class WorkingSet:
         return new[np.argsort(-slopes[new], kind="stable")]
 
     def greedy_step(self, scores: Vector, forced: Array, max_steps: int) -> tuple[int, int] | None:
-        """Let the steepest atom without weight have some, and refit with those forced.
+        """Let the steepest atom without weight join, and refit; `forced` ones may get weight too.
 
         Returns
         -------
@@ -195,9 +201,10 @@ class WorkingSet:
         return slopes
 
     def certificate(self, scores: Vector, *, last: bool = False) -> tuple[float, bool]:
-        """Return the gap, and whether it is proved; if it is the `last` one, by the best proof.
+        """Return the gap, and whether it is proved.
 
-        `scores` are A'r, r the residual.
+        `scores` are A'r, r the residual. If it is the `last` gap of a fit, proofs that cost more
+        are tried until it is fine.
         """
         x = self.solution()
         proof = Proof(self.matrix, self.b, x, self.residual, scores, self.known, self.inexact)
@@ -238,17 +245,17 @@ def fit_large(
 ) -> NNLSResult | None:
     """Fit one target with a working set of atoms; None if the data need scaling.
 
-    The entries of the data are right up to a share of `inexact`.
+    `inexact` bounds the relative error of the entries of the data.
     """
     known = surveyed(matrix, b)
     if known is None:
         return None
     n, work, square = matrix.shape[1], WorkingSet(matrix, b, known, inexact), float(b @ b)
     steps, code, scores = 0, OPTIMAL, known.products
-    hopeful = isinstance(matrix, np.ndarray)  # of an exact fit
+    hopeful = isinstance(matrix, np.ndarray)  # an exact fit may be tried
     dense = hopeful and matrix.size <= MOST_ENTRIES
     if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
-        # So many signed atoms are likely to span the whole space (Wendel's theorem).
+        # The cone of so many signed atoms is likely to be the whole space (Wendel's theorem).
         hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps)
         if fit is not None:
             return fit
@@ -263,7 +270,7 @@ def fit_large(
             if proven and gap <= tol * 0.5 * (square - float(work.residual @ work.residual)):
                 code = CONVERGED
                 break
-        new = work.steepest(scores, max(BLOCK, work.count))
+        new = work.steepest(scores, max(JOINING, work.count))
         if not len(new) or code == MAX_STEPS:
             break
         if hopeful and 2 * (len(work.chosen) + len(new)) > len(b):
@@ -281,7 +288,7 @@ def fit_large(
 
 
 def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSResult:
-    """Return the fit of a working set, with the best certificate that is to be had."""
+    """Return the fit of a working set as a result, with its last certificate."""
     gap, proven = work.certificate(scores, last=True)
     rnorm = float(np.linalg.norm(work.residual))
     return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
@@ -290,7 +297,7 @@ def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSRes
 def exact_fit(
     matrix: Array, b: Vector, known: Survey, tol: float, max_sweeps: int
 ) -> NNLSResult | None:
-    """Try to fit a target without residual, by coordinate descent; None if it is not to be had.
+    """Try to fit a target without residual, by coordinate descent; None if that fails.
 
     In a cone that fills the space, such as that of many signed atoms, a target is fitted exactly in
     many ways. Coordinate descent finds one of them in a few sweeps; an active set would first

@@ -17,14 +17,20 @@ from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 from conepursuit.matrix_fits.threads import chunks, run
 
 CHUNK = 500_000
-"""The most numbers in the targets that a thread takes at a time, so that Ctrl-C ends a fit soon."""
+"""The most numbers of targets that a thread takes at a time, so that Ctrl-C ends a fit soon.
+
+For each target the linear systems count as well; see `SOLVED`.
+"""
 
 SOLVED = 2**15
-"""The linear systems of n atoms take about as long as to fit n^3 over this many more numbers."""
+"""The linear systems of a target on n atoms count as n^3 over this many numbers in a chunk."""
 
 
 GRAM_ATOMS = 2048
-"""Up to so many atoms the targets share one Gram matrix."""
+"""On dense dictionaries of up to this many atoms the targets share one Gram matrix.
+
+With more atoms, each target is fitted alone.
+"""
 
 
 def fit_many(
@@ -43,8 +49,9 @@ def fit_many(
 ) -> NNLSResult:
     """Fit the columns of B, together if the kernels can, and alone those for which they cannot.
 
-    Where each target has weights of its own, `rows` has their roots, which B has in it and the
-    matrix has not. The other arguments are those of `fit_one`.
+    `together` allows the kernels. Where each target has row weights of its own, `rows` has the
+    roots of these weights; B has been multiplied by them, the matrix has not. The other arguments
+    are those of `fit_one`.
     """
     fits = Fits(NNLSResult, B.shape[1], matrix.shape[1])
     kernel = None
@@ -78,10 +85,10 @@ def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., Non
 
     m, n = matrix.shape
     few = n <= supports.WIDTH and limit >= n
-    # Rows to fill the lanes of a product follow the atoms.
+    # Rows of zeros behind the atoms fill the lanes of a product.
     atoms = inverse.aligned(n + 2 * inverse.LANES, inverse.padded(m))
     atoms[:n, :m] = matrix.T
-    with np.errstate(over="ignore", invalid="ignore"):  # seen to below
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
         gram = atoms @ atoms.T
     squares = gram.diagonal()[:n]
     if not (safe_squares(squares) | ~matrix.any(axis=0)).all():

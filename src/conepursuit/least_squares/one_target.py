@@ -1,11 +1,11 @@
-"""Non-negative least squares of one target: the method for the size of the dictionary."""
+"""Non-negative least squares of one target: picks the method for the size of the dictionary."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from conepursuit.arrays import Vector, norm
-from conepursuit.least_squares.audit import audited, certificate_of, lost_to_weights
+from conepursuit.least_squares.audit import certificate_of, lost_to_weights, with_best_gap
 from conepursuit.least_squares.large import fit_large
 from conepursuit.least_squares.path import fit_greedily
 from conepursuit.least_squares.whole import fit_whole, is_small
@@ -28,7 +28,8 @@ def fit_one(
 ) -> NNLSResult:
     """Fit one target with the kernel for the size of the dictionary.
 
-    The entries of the data are right up to a share of `inexact`.
+    `inexact` bounds the relative error of the entries of the data; `name` is that of b in error
+    messages. Data whose squares overflow or underflow are fitted in other units.
     """
     n = matrix.shape[1]
     if is_small(matrix, limit):
@@ -38,7 +39,7 @@ def fit_one(
     else:
         fit = fit_large(matrix, b, start, inexact, max_steps, tol)
     if fit is not None:
-        return audited(fit, matrix, b, inexact, name)
+        return with_best_gap(fit, matrix, b, inexact, name)
     check_finite(matrix, "A")
     check_entries(b, name)
     units = SafeUnits.of(matrix, b)
@@ -47,7 +48,7 @@ def fit_one(
     fit = fit_one(scaled, unit, first, inexact, limit, max_steps, tol)
     x, exact = units.weights_back(fit.x)
     rnorm, gap, proven, dual, status = fit.rnorm, fit.gap, fit.proven, fit.dual, fit.status
-    if not exact:  # the solution is no array of floats: say how far from it what is returned is
+    if not exact:  # weights overflow or underflow: certify the nearest floats, which are returned
         kept = units.weights(x)
         residual = matvec(scaled, kept) - unit
         audit = certificate_of(scaled, unit, kept, inexact, name)

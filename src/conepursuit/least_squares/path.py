@@ -29,7 +29,7 @@ from conepursuit.matrix_fits.threads import run, threads
 
 @dataclass(frozen=True, eq=False)
 class PathProblem:
-    """What a path is made of: the data, the roots of the weights of the rows, the atoms."""
+    """The data of a path, the roots of the row weights, and the atoms forced and forbidden."""
 
     matrix: Any
     b: Vector
@@ -43,7 +43,7 @@ class PathProblem:
         return int(np.count_nonzero(self.rows))
 
     def weighted(self) -> tuple[Any, Vector]:
-        """Return the data with the weights of the rows in them."""
+        """Return A and b, multiplied by the roots of the row weights."""
         if (self.rows == 1.0).all():
             return self.matrix, self.b
         return weighted_matrix(self.matrix, self.rows), weighted_target(self.b, self.rows)
@@ -58,9 +58,9 @@ class NNLSPath:
     n_atoms : array of int
         1, 2, ...; or from the number of forced atoms on.
     supports : list of arrays
-        For each of them, the atoms of the best fit found with at most so many, and those forced.
+        For each number, the atoms of the best fit found with at most so many, and those forced.
     weights : list of arrays
-        Their weights, positive but for those forced.
+        The weights of these atoms: positive, or for forced atoms zero.
     rnorm : array
         The norms of the residuals; they never rise.
     """
@@ -113,10 +113,10 @@ class NNLSPath:
         return int(self.n_atoms[reached[0] if len(reached) else -1])
 
     def by_cross_validation(self, n_folds: int = 5, *, random_state: int = 0) -> int:
-        """Return the number of atoms that predicts rows best that were left out of the fit.
+        """Return the number of atoms whose fits best predict rows that are left out of them.
 
-        The rows are dealt at random, by the seed `random_state`, into `n_folds` folds; for each,
-        the path is made without it.
+        The rows are dealt at random, by the seed `random_state`, into `n_folds` folds; for each
+        fold a path is made without it.
         """
         problem = self._problem
         m, rows = problem.n_rows, problem.rows
@@ -131,7 +131,7 @@ class NNLSPath:
             tested = np.where(fold == left_out, rows, 0.0)
             for place, size in enumerate(self.n_atoms):
                 missed = problem.b - matvec(problem.matrix, path.x(int(size)))
-                share = weighted_target(missed / self.rnorm[0], tested)  # in any units
+                share = weighted_target(missed / self.rnorm[0], tested)  # squares are safe
                 errors[place] += float(share @ share)
         return int(self.n_atoms[np.argmin(errors)])
 
@@ -203,7 +203,7 @@ def nnls_path(
 
 
 def indices(chosen: Any, n: int, name: str) -> Array:
-    """Return distinct column indices, or say why they are not that."""
+    """Return distinct column indices, sorted; anything else raises a ValueError."""
     given = np.asarray(chosen if isinstance(chosen, np.ndarray | int | str) else list(chosen))
     if given.dtype == np.bool_ and given.shape == (n,):
         given = np.flatnonzero(given)
@@ -218,7 +218,7 @@ def indices(chosen: Any, n: int, name: str) -> Array:
 
 
 def make_path(problem: PathProblem, most: int) -> NNLSPath:
-    """Return the path of one target."""
+    """Return the path of one target with up to `most` atoms."""
     matrix, b = problem.weighted()
     known, forced = surveyed(matrix, b), problem.forced
     if known is None:
@@ -258,9 +258,11 @@ def rescaled_path(problem: PathProblem, matrix: Any, b: Vector, most: int) -> NN
 def greedy_steps(
     work: WorkingSet, forced: Array, start: Vector | None, limit: int, max_steps: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield why the last refit ended, and how many solves were made, after every atom.
+    """Let one atom after the other join a working set, and refit after each.
 
-    It ends where `limit` atoms have weight, no atom descends, or nothing is gained any more.
+    Yields, after each refit, the code that says why it ended, and how many solves were made so far.
+    It ends where `limit` atoms have weight or are forced, after `max_steps` solves, where no atom
+    descends, or where a refit does not make the residual smaller.
     """
     used = forced if start is None else np.flatnonzero(start)
     steps, least = 0, inf
@@ -283,7 +285,7 @@ def fit_greedily(
 ) -> NNLSResult | None:
     """Fit one target with at most `limit` atoms; None if the data need scaling.
 
-    The entries of the data are right up to a share of `inexact`.
+    `inexact` bounds the relative error of the entries of the data.
     """
     known = surveyed(matrix, b)
     if known is None:

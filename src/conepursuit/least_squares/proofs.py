@@ -1,4 +1,7 @@
-"""The proof of a least-squares fit on a matrix of any kind; see `kernels.certificate`."""
+"""Proofs of least-squares fits on a matrix of any kind.
+
+The formula is in `kernels.least_squares.certificate`.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,26 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.linear import column, rmatvec
 from conepursuit.rounding import FLOOR, UNIT, doubled_rounding, product_rounding, resolution
 
-MOST = 512
-"""Up to so many slopes are computed in twice the precision."""
+MOST_DOUBLED = 512
+"""The most atoms without weight whose slopes are computed in twice the precision.
 
-CLOSE = 64.0
-"""Slopes within so many times their error of zero are."""
+The slopes of others stay as they are. `along_level` is not tried if more atoms than this are level.
+"""
+
+CLOSE_ROUNDINGS = 64.0
+"""Slopes of up to this many times their error are level, that is, near zero.
+
+Of the atoms without weight only these are computed in twice the precision.
+"""
 
 
 class Proof:
-    """Bounds on f(x) - f* for f = 1/2 ||A x - b||^2, of which the least counts.
+    """Bounds on f(x) - f* for f = 1/2 ||A x - b||^2; the least one found is the gap.
 
-    The first one tilts the residual along the vector of ones. Others are tried while the gap is
-    not `fine`: along the functional of the atoms with weight (`along`), with slopes in twice the
-    precision (`sharpen`).
+    The first one tilts the residual along the vector of ones. While the gap is not `fine`, callers
+    try others: along the functional of the atoms with weight (`along`), with slopes in twice the
+    precision (`sharpen`), with a residual that is orthogonal to the atoms with weight (`level`),
+    along the functional of all level atoms (`along_level`).
 
     Parameters
     ----------
@@ -58,8 +68,8 @@ class Proof:
         self.inexact = inexact
         self.size, self.used = float(np.linalg.norm(b)), np.flatnonzero(x)
         self.reach = self.size + float(known.norms[self.used] @ x[self.used])
-        # Slopes belong to the exact residual, from which that of plain arithmetic is as far away
-        # as the rounding of its own sums.
+        # Proofs are about the slopes of the exact residual. That of plain arithmetic differs from
+        # it by the rounding of its own sums, which is counted in the errors of the slopes.
         noise = 1.05 * product_rounding(len(r) + len(self.used) + 16)
         self.errors, self.distance = noise * self.reach * known.norms, 0.0
         self.length = (1.0 + noise) * float(np.linalg.norm(r)) + noise * self.reach
@@ -69,7 +79,7 @@ class Proof:
 
     @property
     def fine(self) -> bool:
-        """Whether the gap is below what plain arithmetic can be expected to prove."""
+        """Whether the gap is at most the `resolution` of f(0), so that no other proof is needed."""
         return self.gap <= self._resolution
 
     @property
@@ -77,7 +87,7 @@ class Proof:
         return 0.5 * resolution(len(self.r)) * self.size**2
 
     def along(self, t: Vector) -> None:
-        """Try another functional t."""
+        """Try the bound along another functional t, and keep t for later."""
         with np.errstate(all="ignore"):
             length, products = 1.01 * float(np.linalg.norm(t)), rmatvec(self.matrix, t)
         if length < inf:
@@ -87,8 +97,8 @@ class Proof:
     def sharpen(self, atoms: Array, rows: Array | None = None) -> None:
         """Compute r and the slopes near zero in twice the precision, and try all functionals again.
 
-        `atoms` has those with weight as rows, in the order of their columns, and restricted to
-        some `rows` of the matrix outside of which they are zero, if these are given.
+        The rows of `atoms` are the atoms with weight, in the order of their columns. If `rows` is
+        given, they have only the entries at these rows of the matrix, and are zero elsewhere.
         """
         from conepursuit.kernels.least_squares.refinement import accurate_residual
 
@@ -104,11 +114,11 @@ class Proof:
         self._try_all(atoms, part)
 
     def level(self, atoms: Array, rows: Array | None = None) -> None:
-        """Take a vector close to r that the atoms with weight are level with, and try all again.
+        """Try all functionals with the part of r that is orthogonal to the atoms with weight.
 
-        Where weights are so large that their own rounding shows in r, its slopes are not small
-        enough; any other vector will do as well, at the price of half its squared distance from r.
-        The arguments are those of `sharpen`, which comes first.
+        Where weights are so large that their rounding shows in r, the slopes of their atoms are not
+        small enough. A proof may use any vector in place of r: half its squared distance from r is
+        added to the gap. The arguments are those of `sharpen`, which comes first.
         """
         part = slice(None) if rows is None else rows
         kept = self.r, self.g, self.errors, self.length, self.distance
@@ -120,21 +130,21 @@ class Proof:
         self.r, self.g, self.errors, self.length, self.distance = kept
 
     def _try_all(self, atoms: Array, part: Any) -> None:
-        """Try all functionals with r as it is now, and with slopes near zero that are exact."""
+        """Try all functionals with r as it is now, slopes near zero in twice the precision."""
         length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
         self.length = length + FLOOR * self.size
         self.g = rmatvec(self.matrix, self.r)
         self.errors = product_rounding(len(self.r)) * self.length * self.known.norms
         self._make_exact(atoms, self.used, np.ascontiguousarray(self.r[part]))
-        close = np.abs(self.g) <= CLOSE * self.errors
+        close = np.abs(self.g) <= CLOSE_ROUNDINGS * self.errors
         close[self.used] = False
-        others = np.flatnonzero(close)[:MOST]
+        others = np.flatnonzero(close)[:MOST_DOUBLED]
         if len(others):
             columns = np.stack([dense_column(self.matrix, int(j)) for j in others])
             self._make_exact(columns, others, self.r)
         for products, size in self._functionals:
             self._try(products, size)
-        # Less is not claimed: where plain arithmetic proves that much, nobody looks closer.
+        # A smaller gap is not claimed: one of plain arithmetic at the resolution is kept as well.
         self.gap = max(self.gap, self._resolution)
 
     def along_level(self) -> None:
@@ -150,8 +160,9 @@ class Proof:
         """
         from conepursuit.kernels.least_squares.one_target import fit_target
 
-        level = np.flatnonzero((np.abs(self.g) <= CLOSE * self.errors) & (self.known.norms > 0))
-        if not 0 < len(level) <= MOST:
+        close = np.abs(self.g) <= CLOSE_ROUNDINGS * self.errors
+        level = np.flatnonzero(close & (self.known.norms > 0))
+        if not 0 < len(level) <= MOST_DOUBLED:
             return
         unit = np.ones((len(level), len(self.r) + 1))
         for i, j in enumerate(level):
@@ -164,7 +175,7 @@ class Proof:
             self.along(combined[:-1] / (1.0 - combined[-1]))
 
     def _make_exact(self, atoms: Array, places: Array, r: Vector) -> None:
-        """Compute the slopes of the columns at `places`, the rows of `atoms`, to the last digit."""
+        """Compute the slopes of columns `places`, the rows of `atoms`, in twice the precision."""
         from conepursuit.kernels.least_squares.refinement import accurate_slopes
 
         exact, k = np.empty(len(atoms)), len(atoms)
@@ -174,7 +185,7 @@ class Proof:
         self.errors[places] = 2 * UNIT * np.abs(exact) + noise * self.known.norms[places]
 
     def _try(self, s: Vector, length: float) -> None:
-        """Tilt r along a functional of this length, whose products with the atoms are s."""
+        """Try the bound of r tilted along a functional with norm `length` and products s = A't."""
         from conepursuit.kernels.least_squares.certificate import tilted_gap
 
         s_errors = product_rounding(len(self.r)) * length * self.known.norms

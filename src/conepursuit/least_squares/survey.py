@@ -1,4 +1,4 @@
-"""What one pass over a dictionary tells before the first step: norms, sums, products with b."""
+"""The first pass over a dictionary: norms and sums of the atoms, and their products with b."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of a dictionary and a target before the first step.
+    """Norms and sums of the atoms of a dictionary, and their products with a target.
 
     Attributes
     ----------
     products : array of shape (n,)
         A'b.
     norms, inverse_norms : arrays of shape (n,)
-        The norms of the atoms, and one over them, 0 for a zero atom; estimates for a
-        LinearOperator, of which the first are on the safe side.
+        The norms of the atoms, and one over them, 0 for a zero atom. For a LinearOperator both are
+        estimates, and `norms` are raised to be on the safe side.
     sums : array of shape (n,)
         The sums of the entries of the atoms.
     regular : bool
@@ -47,9 +47,11 @@ class Survey:
         zeros_are_zero: bool,
         safety: float = 1,
     ) -> Survey:
-        """Make one from squared norms, given whether the atoms whose square is zero are.
+        """Make a survey from squared norms.
 
-        Estimated norms are multiplied by `safety` where they bound errors.
+        `zeros_are_zero` says whether all atoms whose square is zero are zero themselves; otherwise
+        a square has underflowed. `norms`, which bound errors, are multiplied by `safety`;
+        `inverse_norms` are not.
         """
         regular = zeros_are_zero and bool(safe_squares(squares[squares != 0]).all())
         norms = np.sqrt(squares)

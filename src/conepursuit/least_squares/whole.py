@@ -1,8 +1,8 @@
 """Non-negative least squares of one target on a dense dictionary that is treated as a whole.
 
-Every step of the active set passes over all atoms. That is the best that can be done with a small
-dictionary, and with one in which each atom has near neighbours: there a working set would take in
-whole neighbourhoods, of which one atom each is needed, and never the right one.
+Every step of the active set passes over all atoms. That is fastest on a small dictionary, and on
+one in which each atom has near neighbours: there a working set would take in many atoms of a
+neighbourhood, where one is needed, and rarely the right one.
 """
 
 from __future__ import annotations
@@ -17,22 +17,29 @@ from conepursuit.matrix_fits.arguments import writable
 from conepursuit.matrix_fits.results import STATUSES, NNLSResult
 
 ALWAYS_WHOLE = 512
-"""Up to so many atoms a dense dictionary is treated as a whole, whatever it is."""
+"""A dense dictionary of up to this many atoms is treated as a whole, however many rows it has."""
 
 WHOLE_ENTRIES, WHOLE_ATOMS = 2**19, 2048
-"""Entries, and atoms, up to which passes over a dictionary cost less than a working set."""
+"""Entries and atoms up to which a dense dictionary is treated as a whole, without `max_atoms`.
+
+Up to these, passes over all atoms cost less than a working set. A larger one gets a working set.
+"""
 
 MOST_ENTRIES = 50_000_000
-"""Of a copy of atoms."""
+"""The most entries of a dense copy of atoms.
+
+A larger dictionary stays on its working set. An exact fit that needs a larger copy is not tried.
+"""
 
 NEIGHBOURS = 0.98
-"""Cosine of the angle from which on two atoms are neighbours."""
+"""Two atoms are neighbours if the cosine of their angle exceeds this."""
 
 NO_GRAM = np.empty((0, 0))
+"""Given to the kernel in place of a Gram matrix; it then computes the rows that it needs."""
 
 
 def is_small(matrix: Any, limit: int) -> bool:
-    """Return whether a dictionary is treated as a whole without looking at its entries."""
+    """Return whether a dictionary is treated as a whole because of its size alone."""
     if not isinstance(matrix, np.ndarray):
         return False
     n = matrix.shape[1]
@@ -40,7 +47,7 @@ def is_small(matrix: Any, limit: int) -> bool:
 
 
 def are_neighbours(columns: Array, inverse_norms: Vector) -> bool:
-    """Return whether most of some atoms have a neighbour among those before them."""
+    """Return whether more than half of the columns have a neighbour among those before them."""
     unit = columns * inverse_norms
     near = np.tril(unit.T @ unit, -1) > NEIGHBOURS
     return 2 * int(np.count_nonzero(near.any(axis=1))) > len(near)
@@ -48,7 +55,7 @@ def are_neighbours(columns: Array, inverse_norms: Vector) -> bool:
 
 @cache
 def _kernel() -> Any:
-    """Return the kernel for one target; to import it in every call takes a microsecond."""
+    """Return the kernel for one target, imported once: each import takes a microsecond."""
     from conepursuit.kernels.least_squares.one_target import fit_target
 
     return fit_target
@@ -65,8 +72,8 @@ def fit_whole(
 ) -> NNLSResult | None:
     """Fit one target with passes over all atoms; None if the data need scaling.
 
-    The entries of the data are right up to a share of `inexact`. Of the most steps that may be
-    made, `steps` were made on the way to the start.
+    `inexact` bounds the relative error of the entries of the data. `steps` of the `max_steps` are
+    spent already, on the way to the start.
     """
     m, n = matrix.shape
     atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))

@@ -33,7 +33,11 @@ from conepursuit.pursuit.solve import minimize
 from conepursuit.status import Status
 
 SAFE, SAFE_DATA = 400, 500
-"""Exponents of two up to which products of squares, and squares, neither overflow nor underflow."""
+"""The largest exponents of two, in size, that are safe for columns of A and for data.
+
+Up to SAFE, products of squares of columns neither overflow nor underflow; beyond, columns are
+divided by powers of two. Up to SAFE_DATA, squares of data do not; beyond, data are refused.
+"""
 
 
 def nnfit(
@@ -106,15 +110,15 @@ def nnfit(
     first = None if first is None else units.weights(first)
     fit = _fit(objective, Cone(scaled, penalty=price), first, tol, steps, workers)
     fit = unscaled(fit, objective, scaled, price, units)
-    # One power for all columns may take digits from the others: then it was another problem.
+    # One power for all may make entries of other columns underflow: then A is not the A given.
     lost = scaled_columns(scaled.matrix, -powers) != atoms.matrix
     return replace(fit, proven=fit.proven & False) if lost.sum() else fit
 
 
 def check_size(objective: Objective) -> None:
-    """Raise a ValueError if the data of a loss are so large or small that their squares are not.
+    """Raise a ValueError if the squares of the data of a loss overflow or underflow.
 
-    Where the slopes of a loss have a bound, no squares are needed.
+    A loss whose slopes have a bound needs no squares and takes data of any size.
     """
     if isinstance(objective, EntrywiseLoss) and not objective.bounded_slopes:
         largest = float(np.abs(objective.y).max())
@@ -127,9 +131,10 @@ def check_size(objective: Objective) -> None:
 
 
 def unsafe_powers(atoms: Dictionary, penalty: float) -> Array | None:
-    """Return by which powers of two to divide the atoms; None if their squares are safe.
+    """Return the powers of two to divide the atoms by; None if their squares are safe.
 
-    With a penalty it is the same power for all: the price of a unit of weight changes with it.
+    With a penalty it is the same power for all, since the penalty on a unit of weight is divided by
+    it as well and must stay the same for all atoms.
     """
     if isinstance(atoms.matrix, LinearOperator):
         return None
@@ -142,10 +147,10 @@ def unsafe_powers(atoms: Dictionary, penalty: float) -> Array | None:
 def unscaled(
     fit: FitResult, objective: Objective, atoms: Dictionary, penalty: float, units: SafeUnits
 ) -> FitResult:
-    """Return the fit with atoms that were divided by powers of two as one of the atoms themselves.
+    """Return a fit with atoms divided by powers of two as a fit with the atoms themselves.
 
-    If the weights are too large for a float, or too small, the value and the gap are those of
-    what is returned, the gap is an estimate, and the status is STALLED.
+    If weights overflow or underflow, the nearest floats are returned, with their own value. Then
+    the gap is an estimate, and the status is STALLED.
     """
     x, exact = units.weights_back(fit.x)
     dual, value, gap, status = units.slopes_back(fit.dual), fit.value, fit.gap, fit.status
@@ -170,15 +175,15 @@ def _fit(
 ) -> FitResult:
     """Fit one target, or each column of the data of a loss."""
     if len(objective.shape) == 1:
-        return fit_one(objective, cone, start, tol, max_iter)
+        return fit_single(objective, cone, start, tol, max_iter)
     assert isinstance(objective, EntrywiseLoss)
     return fit_columns(objective, cone, start, tol, max_iter, n_jobs)
 
 
-def fit_one(
+def fit_single(
     objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
 ) -> FitResult:
-    """Fit one target."""
+    """Fit one target by Newton's method, or by the generic loop if f or A do not allow that."""
     atoms = cone.atoms
     assert isinstance(atoms, Dictionary)
     if isinstance(atoms.matrix, LinearOperator) or objective.hessian(objective.origin()) is None:
@@ -196,7 +201,7 @@ def fit_one(
 def _by_the_generic_loop(
     objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
 ) -> FitResult:
-    """Fit one target by the generic loop, which needs no columns and no Hessian."""
+    """Fit one target by the generic loop, which needs neither the columns of A nor a Hessian."""
     atoms = cone.atoms
     assert isinstance(atoms, Dictionary)
     result = minimize(objective, cone, FCMP(variant=1), tol=tol, max_iter=max_iter, start=start)
@@ -225,7 +230,7 @@ def fit_columns(
 
     def one(i: int) -> FitResult:
         first = None if start is None else start[:, i]
-        return fit_one(objective.column(i), cone, first, tol, max_iter)
+        return fit_single(objective.column(i), cone, first, tol, max_iter)
 
     fits = Fits(FitResult, objective.shape[1], atoms.n_atoms)
     for i, fit in enumerate(run(one, range(objective.shape[1]), n_jobs)):

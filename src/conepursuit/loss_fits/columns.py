@@ -1,4 +1,4 @@
-"""Losses of the weighted columns of a matrix: the problem behind `nnfit`, and points of it."""
+"""The problem that `nnfit` solves for one target, points of it, and copies of its columns."""
 
 from __future__ import annotations
 
@@ -23,21 +23,33 @@ from conepursuit.pursuit.starts import best_multiple
 from conepursuit.rounding import product_rounding
 
 BRIEF = 200_000
-"""So many entries of chosen columns are worth a copy in float32."""
+"""Chosen columns with at least this many entries are copied in float32, fewer in float64."""
 
-SLACK = 3.0
-"""Atoms with weight ascend along a dual point by so many times the rounding of their slopes."""
+SLACK_ROUNDINGS = 3.0
+"""Atoms with weight are made to ascend along a dual point by this many times their rounding.
 
-BLOCK = 32
-"""Rows that are copied together."""
+With less, rounding of the slopes could hide a descent, and nothing would be proved.
+"""
+
+COPIED_ROWS = 32
+"""How many rows are copied at a time, so that they are cast while they are in the cache."""
 
 
 @dataclass(eq=False)
 class Point:
-    """Weights, and what is known there.
+    """Weights w, and what is known there.
 
-    The scores have the penalty in them; if they are not fresh, those of columns that were not
-    chosen are of an earlier point.
+    Attributes
+    ----------
+    x, value, gradient : array, float, array
+        A w, f(A w) without the penalty, and the gradient of f there.
+    scores : array
+        The slopes of all weights, with the penalty.
+    size : float
+        The sum of the weights.
+    fresh : bool
+        Whether all scores belong to this point; otherwise only those of the chosen columns do, and
+        the others are of an earlier point.
     """
 
     weights: Vector
@@ -54,7 +66,7 @@ class Point:
 
 
 class Problem:
-    """Minimise f(A w) + penalty * sum(w) over w >= 0, with some columns of A at hand.
+    """Minimise f(A w) + penalty * sum(w) over w >= 0, with copies of some columns of A.
 
     Parameters
     ----------
@@ -68,9 +80,9 @@ class Problem:
     Attributes
     ----------
     chosen : array of int
-        Which columns are at hand.
+        Which columns are copied, for the next steps.
     columns : matrix
-        A copy of them.
+        The copy of them.
     """
 
     def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
@@ -85,7 +97,7 @@ class Problem:
     def at(self, weights: Vector) -> Point:
         """Return what is known at these weights, computed from the data.
 
-        Where f or its gradient is infinite the value is, and there are no scores.
+        Where f or its gradient is infinite, the value is inf and the scores are NaN.
         """
         x = matvec(self.matrix, weights)
         value, gradient = self.objective.value_and_gradient(x)
@@ -110,10 +122,10 @@ class Problem:
         return rmatvec(self.matrix, gradient) + self.penalty
 
     def rounding(self, point: Point) -> float:
-        """Return a gap below which there is nothing to gain: twice what rounding adds to it.
+        """Return twice what rounding adds to a gap at a point; a smaller gap cannot be asked for.
 
-        That is the allowance for rounding, and the slack by which atoms with weight must ascend so
-        that rounding does not hide a descent.
+        Rounding adds the `allowance`, and the slack by which atoms with weight must ascend so that
+        rounding does not hide a descent.
         """
         size, count = magnitude(point.gradient), int(np.count_nonzero(point.weights))
         reach = float(self.norms @ point.weights)
@@ -122,29 +134,29 @@ class Problem:
             product_rounding(count) * reach,
         )  # fmt: skip
         noise = self.atoms.noise(point.gradient) + self.objective.imbalance(point.gradient)
-        return 2 * (extra + (1 + SLACK) * noise * reach)
+        return 2 * (extra + (1 + SLACK_ROUNDINGS) * noise * reach)
 
     def absolute(self, weights: Vector) -> Array:
-        """Return |A| w, of which the entries of A w have their rounding."""
+        """Return |A| w; the rounding of each entry of A w is a small share of it."""
         used = np.flatnonzero(weights)
         if sparse.issparse(self.matrix) or 2 * len(used) < len(weights):
             return matvec(abs(self.matrix[:, used]), weights[used])
         return matvec(np.abs(self.matrix), weights)
 
     def choose(self, wanted: Array) -> None:
-        """Take the columns where `wanted` is True."""
+        """Copy the columns where `wanted` is True into `columns`."""
         self.chosen = np.flatnonzero(wanted)
         self.columns = self._gathered.take(self.chosen, BRIEF)
 
     def combine(self, change: Vector) -> Array:
-        """Return the sum of the chosen columns with these weights, to the precision they have."""
+        """Return the chosen columns times these weights, in the precision of `columns`."""
         if not self.brief:
             return matvec(self.columns, change)
         x: Array = (self.columns @ change.astype(np.float32)).astype(np.float64)
         return x
 
     def slopes(self, gradient: Array) -> Vector:
-        """Return the inner products of the chosen columns, to the precision they have."""
+        """Return the inner products of the chosen columns, in the precision of `columns`."""
         if not self.brief:
             return rmatvec(self.columns, gradient)
         products: Vector = (gradient.astype(np.float32) @ self.columns).astype(np.float64)
@@ -156,7 +168,7 @@ class Problem:
         return isinstance(self.columns, np.ndarray) and self.columns.dtype == np.float32
 
     def hessian(self, x: Array) -> Array:
-        """Return the Hessian of the loss on the chosen atoms."""
+        """Return the Hessian in the chosen weights; a float32 copy of columns becomes float64."""
         k = len(self.chosen)
         if self.brief:
             self.columns = self._gathered.take(self.chosen, inf)
@@ -167,7 +179,10 @@ class Problem:
 
 
 class Columns(Vectors):
-    """All the columns of a matrix, in its own order, which their products with each other keep."""
+    """All the columns of a matrix as a batch of atoms.
+
+    Products of the columns with each other are taken from the matrix as it lies in memory.
+    """
 
     def gram(self, other: Atoms | None = None) -> Array:
         return gram(self.table.rows.T) if other is self else super().gram(other)
@@ -180,17 +195,17 @@ class Columns(Vectors):
 
 
 class Gathered:
-    """Columns of a matrix, copied in an order in which that is fast, always to the same memory."""
+    """Copies of columns of a matrix, in its own memory order, always to the same memory."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
         self._memory = np.empty(0)
 
     def take(self, chosen: Array, brief: float) -> Any:
-        """Return some columns; the ones returned before are lost.
+        """Return the chosen columns; they overwrite the ones returned before.
 
-        Copies of at least `brief` entries of a dense matrix are in float32: they are read many
-        times, for steps that need no more, and take half the time. Others are in float64.
+        Copies of at least `brief` entries of a dense float64 matrix are in float32: they are read
+        many times, in half the time, for steps that need no more precision. Others are in float64.
         """
         matrix, (m, n), k = self.matrix, self.matrix.shape, len(chosen)
         if sparse.issparse(matrix):
@@ -200,11 +215,11 @@ class Gathered:
         if k == n:
             return matrix.astype(np.float32) if m * n >= brief else matrix
         if not len(self._memory):
-            self._memory = np.empty(m * n)  # what is not used of it costs nothing
+            self._memory = np.empty(m * n)  # memory that is never written costs nothing
         memory = self._memory.view(np.float32) if m * k >= brief else self._memory
         across = matrix.flags.c_contiguous
         part = memory[: m * k].reshape((m, k) if across else (k, m))
-        for i in range(0, len(part), BLOCK):  # so that what is read is cast in the cache
-            rows = slice(i, i + BLOCK)
+        for i in range(0, len(part), COPIED_ROWS):  # each block is cast while it is in the cache
+            rows = slice(i, i + COPIED_ROWS)
             part[rows] = matrix[rows].take(chosen, axis=1) if across else matrix.T[chosen[rows]]
         return part if across else part.T

@@ -11,18 +11,24 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 from conepursuit.arrays import EPS, Array, Vector, magnitude, norm
 from conepursuit.linear import rmatvec
-from conepursuit.loss_fits.columns import SLACK, Point, Problem
+from conepursuit.loss_fits.columns import SLACK_ROUNDINGS, Point, Problem
 from conepursuit.pursuit.certify import allowance, least_tilt
 from conepursuit.rounding import product_rounding
 
 LEVELLINGS = 3
-"""How often atoms may join that a dual point has made descend."""
+"""How often atoms are made level; before each time those join that descend along the dual point."""
 
 MOST_LEVELLED = 256
-"""So many atoms may be made level even if there are fewer rows."""
+"""Atoms are made level if there are at most this many, or at most as many as rows.
+
+With more the attempt is not made: it would fail, and take long.
+"""
 
 MATRIX_ATOMS = 32
-"""Up to so many atoms a linear system is solved on its matrix."""
+"""With up to this many atoms a linear system is solved on its matrix.
+
+With more it is solved by conjugate gradients, unless the fit makes its steps on the Hessian.
+"""
 
 
 def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[Point, float, bool]:
@@ -35,21 +41,21 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
     level : float
         The gap that is asked for.
     direct : bool
-        Whether to make the Hessian, rather than products with it.
+        Whether to make the Hessian, rather than only products with it.
 
     Notes
     -----
-    The Newton step on the atoms with weight makes their slopes level, up to a slack that costs
-    half of `level`; the gradient of its model, u = g + H A z, is a dual point if no other
-    atom descends along it, and as close to the solution as the step. A multiple of a positive
-    functional does what is left, or all where there is none; with a penalty, multiples of the
-    gradient serve as well.
+    The Newton step z on the atoms with weight makes their slopes level, up to a slack that costs
+    half of `level`. The gradient of its model, u = g + H A z, is a dual point if no other atom
+    descends along it. If one does, a multiple of a positive functional is added or, with a penalty,
+    u is scaled down. If the gap is still above `level`, the gradient is tried in place of u. If
+    nothing is proved, the bound is f(x) minus the infimum of f, or an estimate if that is less.
     """
     penalty, objective = problem.penalty, problem.objective
     u, scores, weights = _levelled(problem, point, level, direct)
     moved = problem.at(weights)
     if not moved.total(penalty) <= point.total(penalty) + 4 * EPS * abs(point.value):
-        moved = problem.at(point.weights)  # x has drifted: claim nothing before it is made afresh
+        moved = problem.at(point.weights)  # x may have drifted from A w: it is computed afresh
     gap, height = _bound(problem, moved, u, scores), float(moved.weights @ moved.scores)
     if gap > level:
         gap = min(gap, _bound(problem, moved, moved.gradient, moved.scores))
@@ -63,19 +69,20 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
 
 
 def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
-    """Return what a dual point proves, if need be after a tilt or, with a penalty, shortened.
+    """Return the bound on f(x) - f* that a dual point u proves, inf if it proves none.
 
-    `scores` are those of u, with the penalty. Their rounding counts against the proof, and so does
-    that of everything else in the bound.
+    Where an atom descends along u, a multiple of a positive functional is added or, with a penalty,
+    u is scaled down. `scores` are those of u, with the penalty. Their rounding counts against the
+    proof, and so does that of everything else in the bound.
     """
     objective, penalty = problem.objective, problem.penalty
-    # u is put together from the gradient and what is added to it, rounded each time.
+    # u is the gradient plus one or more changes, rounded each time.
     size = max(norm(u), norm(point.gradient))
     moved = objective.imbalance(u)
     errors = (problem.atoms.noise(u) + 4 * EPS * size + moved) * problem.norms
     close = np.flatnonzero(scores <= errors + 4 * EPS * penalty)
     if len(close):
-        # An atom may be level by entries whose slopes are far smaller than others, or zero.
+        # An atom may have only entries at which u is far smaller than its norm, or zero.
         entries = np.maximum(np.abs(u), np.abs(point.gradient) * (u != 0))
         rounding = product_rounding(len(u)) + 4 * EPS
         errors[close] = rounding * rmatvec(abs(problem.matrix[:, close]), entries)
@@ -120,7 +127,8 @@ def _levelled(
 ) -> tuple[Array, Vector, Vector]:
     """Return a dual point, its scores, and the weights after the step that leads to it.
 
-    Entries whose slope may as well be zero stay that; atoms that have only those are level.
+    Entries of the gradient that are too small to matter become zero and stay so; atoms that have
+    only such entries are level.
     """
     objective, weights, involved = problem.objective, point.weights, point.weights > 0
     tiny = 0.01 * level / len(point.gradient)
@@ -130,7 +138,7 @@ def _levelled(
         scores, known = problem.scores(u), True
     reach, steep = float(weights @ problem.norms), norm(u)
     # Less than the rounding of the slopes would prove nothing.
-    rounding = SLACK * (problem.atoms.noise(u) + objective.imbalance(u))
+    rounding = SLACK_ROUNDINGS * (problem.atoms.noise(u) + objective.imbalance(u))
     slack = max(
         min(max(0.5 * level / reach if reach else inf, EPS * steep), 1e-3 * steep), rounding
     )
@@ -164,10 +172,11 @@ def _solve(
     direct: bool,
     settled: Array,
 ) -> tuple[Vector, Array]:
-    """Return the z for which the slopes S A' H A z are those on the right, and H A z.
+    """Solve S A' H A S z = right; return S z, a change of the weights, and H A S z.
 
-    They are right up to `error`; S is the scale of the chosen atoms A, and H has no entries where
-    all is settled, or, where its matrix is made, entries that hardly matter.
+    A are the chosen atoms, S is the diagonal matrix of `scale`, H the Hessian of f at x. Entries
+    of the residual are at most `error`. H is zero at the entries that are `settled`; a matrix that
+    is made contains them, as they hardly matter there.
     """
     k = len(right)
     hessian, partly = problem.objective.hessian(x), bool(settled.any())
@@ -187,10 +196,10 @@ def _solve(
 
 
 def solved(system: Array, right: Vector, error: float) -> Vector:
-    """Return the solution of a positive semidefinite system, the least one if there are many.
+    """Return the solution of a positive semidefinite system, a shortest one if there are many.
 
-    What has no curvature, compared with the rest, stays where it is, and so does everything where
-    numbers overflow.
+    Unknowns whose diagonal entry is zero, compared with the largest, are 0; all are 0 where numbers
+    overflow. If the residual of a Cholesky solution exceeds half of `error`, `lstsq` is used.
     """
     diagonal = np.maximum(np.diag(system), 0.0)
     curved = diagonal > EPS * diagonal.max()
@@ -210,9 +219,10 @@ def solved(system: Array, right: Vector, error: float) -> Vector:
 def conjugate_gradients(
     product: Callable[[Vector], Vector], right: Vector, error: float, most: int
 ) -> Vector:
-    """Return z with H z = right, where no entry is wrong by more than `error`.
+    """Return z with H z = right, up to `error` in every entry.
 
-    It ends after `most` products, and where H has no curvature, compared with before.
+    `product` takes z to H z. Iterations end before that after `most` products, or where H has no
+    curvature along a direction, compared with the largest found before.
     """
     z, residual, d, square = np.zeros_like(right), right, right, right @ right
     largest = 0.0

@@ -16,12 +16,18 @@ from conepursuit.objectives import EntrywiseLoss
 from conepursuit.status import Status
 
 HESSIAN_ATOMS = 512
-"""Up to so many atoms a kernel keeps the Hessian of a target."""
+"""On dense dictionaries of up to this many atoms the kernels fit all targets, with their Hessians.
+
+With more atoms, each target is fitted alone.
+"""
 
 WORK, SHARED_WORK, LEAST_SIZE = 2_000_000, 10_000_000, 500
-"""The most numbers of A, once for each target, that are fitted in one call, so that Ctrl-C ends a
-fit soon: tenths of a second. More where targets share a Hessian, which each call makes anew; and a
-target costs no less than one with so many numbers."""
+"""How much work one call of a kernel does, so that Ctrl-C ends a fit within tenths of a second.
+
+The work of a target is the number of entries of A, or LEAST_SIZE if that is more. A call gets as
+many targets as fit into WORK, or into SHARED_WORK where they share a Hessian, which each call makes
+anew.
+"""
 
 
 def fit_together(
@@ -43,8 +49,7 @@ def fit_together(
     targets = writable(np.ascontiguousarray(objective.y.T))
     weights = entry_weights(objective)
     fits = Fits(FitResult, len(targets), len(atoms))
-    if start is not None:
-        fits.x[:] = start.T
+    fits.x[:] = 0.0 if start is None else start.T
 
     def fit(part: slice) -> None:
         own = weights if len(weights) == 1 else weights[part]

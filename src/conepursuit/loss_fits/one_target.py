@@ -1,10 +1,10 @@
 """Minimise any smooth loss over the weights of the columns of a matrix, all of them at once.
 
 The loop of `FCMP(variant=1)` takes in one atom after the other, and solves each refit. Here all
-atoms that descend come in together. Steps follow the curvature that earlier steps have shown
-(limited-memory BFGS on the free weights, projected), which costs two products with the matrix; as
-soon as these converge too slowly to be worth it, the quadratic model of the loss is minimised over
-weights that are not negative, on its Hessian.
+atoms that descend come in together. Steps are quasi-Newton steps at first (limited-memory BFGS on
+the free weights, projected), which cost two products with the matrix each. As soon as they converge
+too slowly, Newton steps take over: each minimises the quadratic model of the loss, with its
+Hessian, over weights that are not negative.
 """
 
 from __future__ import annotations
@@ -20,58 +20,91 @@ from conepursuit.loss_fits.last_step import closed
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.certify import own_rounding
 from conepursuit.pursuit.iterate import Line
+from conepursuit.pursuit.results import LITTLE
 from conepursuit.pursuit.steps import damped
 from conepursuit.pursuit.weight_programs import Factor, nonnegative
 from conepursuit.status import Status
 
 MEMORY = 10
-"""How many steps are remembered for their curvature."""
+"""How many of the last steps quasi-Newton steps learn their curvature from."""
 
 PATIENCE = 6
-"""Steps after which the rate of convergence is looked at, and again after each."""
+"""Steps over which the rate of convergence is judged; before, quasi-Newton steps go on.
+
+A last step that has failed is tried again after this many steps at the latest.
+"""
 
 HESSIAN_COST = 0.4
-"""A run of Newton steps on the Hessian of k atoms costs about so many times k other steps."""
+"""Newton steps on k atoms take about as long, in all, as this times k quasi-Newton steps.
+
+If more quasi-Newton steps than that seem to be left, Newton steps are made; otherwise not.
+"""
 
 FRESH = 3
-"""So many steps look at the chosen columns only before all are looked at again."""
+"""After one of this many quasi-Newton steps the scores of all columns are computed.
+
+After the others, only those of the chosen columns are.
+"""
 
 STEEP = 0.1
-"""Atoms come in that are at least so steep, relative to the steepest."""
+"""Columns are chosen anew if one outside has more than this share of the steepest slope.
+
+Then those that are less steep come in as well.
+"""
 
 NEAR, CLOSE = 300.0, 1e-5
-"""The last step is tried where one promised so many times what is asked for, but no more than this
-share of the whole decrease."""
+"""When steps are small enough for the last step to be tried.
+
+That is when a step promises a decrease of at most NEAR times the gap asked for, and of at most
+CLOSE times the decrease so far.
+"""
 
 LEAST_ROOM = 32
-"""So many atoms, or a quarter of the rows, or as many as have weight may come in at once."""
+"""The most atoms that come in at once: this, a quarter of the rows, or as many as have weight.
+
+The largest of the three counts.
+"""
 
 OFFERED = 0.1
-"""A step that promises less than this share of what one atom offers is not made."""
+"""A quasi-Newton step must promise this share of what the steepest atom alone offers.
+
+If it promises less, a Newton step is made instead.
+"""
 
 WHOLE = 0.6
-"""If more than this share of the columns is wanted, all are taken as they are, without a copy."""
+"""If more than this share of the columns is wanted, all are chosen; otherwise those wanted."""
 
 RETRY, TRIALS = 0.1, 5
-"""It is tried again where one promises so much less; so often an estimated gap is not enough."""
+"""When a last step that failed is tried again, and how often an unproven gap is refused.
+
+It is tried again when a step promises at most RETRY times as much as before. A gap that is small
+enough but an estimate ends a fit only after TRIALS last steps.
+"""
 
 RIDGE = 1e-11
-"""The diagonal of a Hessian is raised by this share, which is more than its rounding."""
+"""The diagonal of a Hessian is raised by this share, which is more than its rounding.
 
-LITTLE = 1e-10
-"""Share of f and its decrease up to which a gap may be called rounding."""
+So weights that the data do not determine stay bounded.
+"""
 
 STATIONARY_SHARE = 1e-13
-"""A gap of this share of f where no step makes progress is rounding."""
+"""Where no step makes progress, a gap of up to this share of |f| + |f(0)| is rounding.
+
+Then the status is STATIONARY, with a larger gap STALLED.
+"""
 
 
 class Newton:
-    """Steps for one problem.
+    """Quasi-Newton and Newton steps for one problem.
 
     Attributes
     ----------
     direct : bool
-        Whether steps are made on the Hessian.
+        Whether steps are Newton steps, on the Hessian.
+    moves, turns : arrays
+        The changes of the weights and of the slopes in the last steps, for atoms of length one.
+    promises : list of float
+        The decrease that each step promised: minus the slope along it.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -80,12 +113,12 @@ class Newton:
         self.promises: list[float] = []
 
     def step(self, point: Point, wanted: float) -> tuple[Point, float]:
-        """Return the next point, and the decrease that was expected of the way to it.
+        """Return the next point, and the decrease that the step promised, 0 if there is no step.
 
-        `wanted` is the decrease at which steps are small enough.
+        `wanted` is the promise at which steps are small enough.
         """
         moved, promise = self._step(point, wanted)
-        if promise == 0 and not point.fresh:  # atoms may descend that were not looked at
+        if promise == 0 and not point.fresh:  # atoms that are not chosen may descend
             return self._step(self.problem.at(point.weights), wanted)
         return moved, promise
 
@@ -142,7 +175,11 @@ class Newton:
         return Point(weights, x, value, gradient, scores, float(weights.sum()), fresh)
 
     def _choose(self, point: Point) -> None:
-        """Choose the columns of the next step, those of the last one if they will do."""
+        """Choose the columns of the next step.
+
+        Those of the last one are kept unless a column with weight or a steep one is missing, or
+        many are not needed.
+        """
         if not point.fresh:
             return
         chosen, slopes = self.problem.chosen, point.scores * self.problem.scale
@@ -160,7 +197,7 @@ class Newton:
                 self.problem.choose(wanted)
 
     def _too_slow(self, wanted: float) -> bool:
-        """Return whether steps on the Hessian would be cheaper than what is left of these."""
+        """Return whether Newton steps would be cheaper than the quasi-Newton steps still needed."""
         if len(self.promises) < PATIENCE:
             return False
         now, before = self.promises[-1], self.promises[-PATIENCE]
@@ -172,15 +209,16 @@ class Newton:
     def _by_hessian(self, x: Array, scores: Vector, weights: Vector) -> Vector:
         """Return the change of weights that minimises the quadratic model."""
         hessian = self.problem.hessian(x)
-        # More atoms than rows have weights that nothing determines, and that must not run away.
+        # With more atoms than rows the data do not determine all weights; they must stay bounded.
         hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
         return nonnegative(hessian, scores, weights, Factor()) - weights
 
     def _by_memory(self, x: Array, scores: Vector, weights: Vector) -> Vector:
         """Return a change of weights along the projected quasi-Newton direction.
 
-        In units in which all atoms have length one it is -B g on the free weights, and weights
-        that would become negative are zero. No change says that the Hessian is needed.
+        In units in which all atoms have length one it is -B g on the free weights, with B an
+        approximate inverse Hessian; weights that would become negative become zero. A change of
+        zero means that a Newton step is needed.
         """
         problem, chosen = self.problem, self.problem.chosen
         scale, w = problem.scale[chosen], weights * problem.norms[chosen]
@@ -195,7 +233,7 @@ class Newton:
             d *= float(d @ d) / curvature if curvature and isfinite(curvature) else 0.0
         change = np.maximum(w + d, 0.0) - w
         if len(self.moves) and len(free):
-            # Projected, the direction may have lost what the steepest atom alone has to offer.
+            # The projection may have left less descent than the steepest atom alone offers.
             move, turn = self.moves[-1], self.turns[-1]
             offer = float(move @ turn) * min(0.0, float(g[free].min())) ** 2
             if -float(g @ change) * float(turn @ turn) < OFFERED * offer:
@@ -204,12 +242,13 @@ class Newton:
 
 
 def inverse_product(moves: Array, turns: Array, d: Vector) -> Vector:
-    """Return B d, B the inverse Hessian that moves of the weights and turns of the slopes show.
+    """Return B d, B the inverse Hessian estimated from changes of weights and of slopes.
 
     Notes
     -----
-    The two-loop recursion of limited-memory BFGS [1], oldest move first; with S the moves, Y the
-    turns and R the upper triangle of S Y', each loop is the solution of a system in R.
+    The two-loop recursion of limited-memory BFGS [1]. The rows of S = `moves` are changes of the
+    weights, those of Y = `turns` the changes of the slopes, the oldest first. With R the upper
+    triangle of S Y', each loop is the solution of a system in R.
 
     References
     ----------
@@ -282,9 +321,10 @@ def fit_newton(
 
 
 def inside(problem: Problem, point: Point, first: Point) -> Point:
-    """Return a point computed afresh; at the end of the domain of f, so little towards the first.
+    """Return a point computed afresh from its weights, inside the domain of f.
 
-    Where x has drifted, the weights may lead out of the domain by rounding.
+    Where x has drifted, the weights may lie outside by rounding. Then they are moved towards those
+    of `first`, by a share that grows until f is finite.
     """
     afresh, share = problem.at(point.weights), EPS
     while not isfinite(afresh.value):

@@ -13,11 +13,14 @@ from conepursuit.linear import as_matrix_unchecked, check_finite, dense
 from conepursuit.matrix_fits.results import NNLSResult
 
 SMALL_ENOUGH = 1_000_000
-"""Up to so many entries a sparse matrix or a LinearOperator is made dense."""
+"""A sparse matrix or a LinearOperator of up to this many entries, zeros included, is made dense.
+
+A larger one is kept as it is.
+"""
 
 
 def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
-    """Return the matrix, dense if it is small, and the target, in float64, or the targets."""
+    """Return the matrix, dense if it is small, and the targets; a single one is in float64."""
     matrix = as_matrix_unchecked(A, "A")
     if not isinstance(matrix, np.ndarray):
         check_finite(matrix, "A")
@@ -46,19 +49,19 @@ def as_vector(target: Array) -> Vector:
 
 
 def writable(array: Array) -> Array:
-    """Return an array, or a copy if it is read-only, for which kernels would be compiled anew."""
+    """Return an array, or a copy if it is read-only; kernels would be compiled anew for such."""
     return array if array.flags.writeable else array.copy()
 
 
 def tolerance(tol: Any) -> float:
-    """Return a number that is not negative, or say why it is none."""
+    """Return `tol` as a float; raise a ValueError if it is no number or negative."""
     if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
         raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
     return float(tol)
 
 
 def weights_of(given: Any, shape: tuple[int, ...], name: str) -> Array:
-    """Return weights of all atoms, from an array or a result, or say why they are not that."""
+    """Return non-negative weights of all atoms from an array or a result, or raise a ValueError."""
     point = as_real_array(given.x if isinstance(given, NNLSResult) else given, name)
     point = point.astype(np.float64, copy=False)
     if point.shape != shape:
@@ -85,7 +88,7 @@ def check_entries(array: Array, name: str) -> None:
 
 
 def root_weights(weights: Any, target: Array) -> Array:
-    """Return the roots of weights of the entries of b, of shape (m,) or that of b."""
+    """Return the square roots of the weights of the rows, (m,), or of the entries of b."""
     given = as_real_array(weights, "weights").astype(np.float64, copy=False)
     if given.shape not in (target.shape, target.shape[:1]):
         raise ValueError(
@@ -112,7 +115,7 @@ def weighted_matrix(matrix: Any, rows: Vector) -> Any:
 
 
 def weighted_target(b: Array, rows: Array) -> Array:
-    """Return diag(rows) b; what has no weight may be NaN."""
+    """Return b times `rows`, the roots of weights; entries of weight 0 may be NaN and become 0."""
     used = rows if rows.ndim == b.ndim else rows[:, None]
     out: Array = np.zeros(b.shape)
     np.multiply(used, b, out=out, where=used > 0)
@@ -120,10 +123,10 @@ def weighted_target(b: Array, rows: Array) -> Array:
 
 
 def weighted_problem(matrix: Any, target: Array, weights: Any) -> tuple[Any, Array, Array | None]:
-    """Return the matrix and the target or targets with the weights of the rows in them.
+    """Return the matrix and the targets, multiplied by the roots of the row weights, and None.
 
-    Where each target has weights of its own, the matrix is left as it is, and their roots are
-    returned as well.
+    Where each of many targets has weights of its own, only the targets are multiplied, and the
+    roots are returned in place of None.
     """
     if weights is None:
         return matrix, target, None

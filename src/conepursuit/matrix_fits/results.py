@@ -57,7 +57,7 @@ class NNLSResult(tuple[Any, Any]):
         cls, x: Array, rnorm: Any, dual: Array, gap: Any, proven: Any, status: Any, n_iter: Any
     ) -> NNLSResult:
         self = tuple.__new__(cls, (x, rnorm))
-        # Squares that overflow prove nothing. To ask numpy of one number takes two microseconds.
+        # A gap that overflows proves nothing. `isfinite` of math saves two microseconds.
         if not (isfinite(gap) if type(gap) is float else np.isfinite(gap).all()):
             proven = proven & np.isfinite(gap)
         self.__dict__ = {
@@ -129,12 +129,12 @@ class FitResult:
 
 
 def support_of(x: Array) -> Array:
-    """Return the indices of positive weights; of many targets an array of bool."""
+    """Return the indices of positive weights; for many targets an array of bool."""
     return np.flatnonzero(x) if x.ndim == 1 else x > 0
 
 
 def described(fit: NNLSResult | FitResult) -> str:
-    """Return a fit in words; of many targets a summary."""
+    """Return the text that represents a fit; for many targets a summary."""
     name = type(fit).__name__
     if fit.x.ndim == 1:
         proof = "proven" if fit.proven else "estimate"
@@ -157,13 +157,13 @@ STATUSES = (
     Status.MAX_ATOMS,
     Status.CONVERGED,
 )
-"""In the order of the codes of the kernels."""
+"""The status for each code of the kernels, in the order of `kernels.constants`."""
 
 F = TypeVar("F", NNLSResult, FitResult)
 
 
 class Fits(Generic[F]):
-    """The results of many targets, a row for each, as they come.
+    """The results of many targets, a row for each, written as they are found.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class Fits(Generic[F]):
 
     def __init__(self, kind: type[F], n_targets: int, n: int) -> None:
         self.kind: Any = kind
-        self.x, self.dual = np.zeros((n_targets, n)), np.empty((n_targets, n))
+        self.x, self.dual = np.empty((n_targets, n)), np.empty((n_targets, n))
         self.measure, self.gap = np.empty(n_targets), np.empty(n_targets)
         self.proven = np.empty(n_targets, dtype=bool)
         self.code = np.zeros(n_targets, dtype=np.int64)
@@ -183,7 +183,7 @@ class Fits(Generic[F]):
         self._known: dict[int, Status] = {}
 
     def rows(self, part: slice) -> tuple[Array, ...]:
-        """Return the rows of some targets, to be written by a kernel."""
+        """Return the rows of some targets, as views that a kernel writes to."""
         columns = (
             self.x, self.dual, self.measure, self.gap, self.proven, self.code, self.n_iter,
         )  # fmt: skip
@@ -196,11 +196,11 @@ class Fits(Generic[F]):
         self.proven[i], self.n_iter[i], self._known[i] = fit.proven, fit.n_iter, fit.status
 
     def end(self, i: int, status: Status) -> None:
-        """Say why the fit of one target ended, whatever the code of a kernel."""
+        """Set the status of one target, in place of that of the kernel's code."""
         self._known[i] = status
 
     def result(self) -> F:
-        """Return all of them."""
+        """Return the results of all targets as one result."""
         status = np.full(len(self.code), STATUSES[0], dtype=object)
         for i in np.flatnonzero(self.code > 0):
             status[i] = STATUSES[self.code[i]]

@@ -77,17 +77,17 @@ class SafeUnits:
         return float(times_powers(length, self.target))
 
     def gap_back(self, gap: float) -> float:
-        """Return a bound on a difference of squares in the units of the data, rounded up.
+        """Return a gap, a bound on a difference of squares, in the units of the data, rounded up.
 
-        What underflow took from data that were divided by powers of two is below 2^-1000 of f(0)
-        and is added as that.
+        Entries that underflow when data are divided by powers of two change it by less than 2^-1000
+        of f(0), which is added.
         """
         with np.errstate(over="ignore", under="ignore"):
             return float(np.nextafter(np.ldexp(gap + 2.0**-1000, 2 * self.target), np.inf))
 
 
 def times_powers(array: Any, powers: Any) -> Any:
-    """Return an array times powers of two, within what a float can hold."""
+    """Return an array times 2 to some powers, clipped to the largest float."""
     with np.errstate(over="ignore", under="ignore"):
         return np.clip(np.ldexp(array, powers), -LARGEST, LARGEST)
 
@@ -118,11 +118,11 @@ def scaled_columns(matrix: Any, powers: Array) -> Any:
 
 
 def safe_squares(squares: Array) -> Array:
-    """Return where squares of norms, and their products with each other, are safe."""
+    """Return which squared norms are safe: products of two neither overflow nor underflow."""
     safe: Array = (squares >= SMALLEST_SQUARE) & (squares <= LARGEST_SQUARE)
     return safe
 
 
 def inverted(norms: Vector) -> Vector:
-    """Return 1 / norms, 0 for 0."""
+    """Return 1 / norms, and 0 where a norm is 0."""
     return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -16,11 +16,14 @@ R = TypeVar("R")
 
 
 CHUNKS_EACH = 4
-"""Chunks for each of several threads, so that all end at about the same time."""
+"""With several threads there are at least this many chunks for each, if targets suffice.
+
+Then all threads end at about the same time.
+"""
 
 
 def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
-    """Yield the results of a task on all parts, by so many threads, in their order.
+    """Yield the results of a task on all parts, in their order, by `n_jobs` threads.
 
     After an error or Ctrl-C no other part is begun, and those under way are not waited for.
     """
@@ -35,7 +38,7 @@ def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
 
 
 def chunks(n_targets: int, most: int, n_jobs: int) -> list[slice]:
-    """Return slices of targets, of at most so many, and a few for each of several threads."""
+    """Return slices of at most `most` targets; for several threads, `CHUNKS_EACH` or more each."""
     if n_jobs > 1:
         most = min(most, n_targets // (CHUNKS_EACH * n_jobs))
     size = max(1, most)

@@ -1,4 +1,4 @@
-"""What an objective must know, what it may know, and one made from a user's function."""
+"""The contract of an objective, and an objective made from a user's function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conepursuit.atoms.vectors import as_shape
 LARGEST_SCALE = 2.0
 """Dual points are multiples of the gradient, or of the gradient and a tilt, by up to this factor.
 
-More would multiply the rounding of what is nearly zero.
+A larger one would multiply the rounding of entries that are nearly zero.
 """
 
 
@@ -59,11 +59,11 @@ class Objective(ABC):
         return self.value_and_gradient(x)[0]
 
     def hessian(self, x: Array) -> Callable[[Array], Array] | None:
-        """Return the function d -> H(x) d, or None where it is not to be had."""
+        """Return the function d -> H(x) d, or None where it is not available."""
         return None
 
     def rounding(self, x: Array) -> float:
-        """Return how much of f(x) is rounding, where that is more than a share of its decrease."""
+        """Return the rounding of f(x) by terms larger than it that cancel; 0 if none do."""
         return 0.0
 
     def gap_rounding(
@@ -82,8 +82,8 @@ class Objective(ABC):
 
         Notes
         -----
-        The default takes the value and the conjugate at their word, up to a few units in the last
-        place of f(x).
+        The default trusts the value and the conjugate up to a few units in the last place of f(x)
+        and to `rounding`.
         """
         return 16 * EPS * abs(value) + 2 * self.rounding(x)
 
@@ -113,17 +113,18 @@ class Objective(ABC):
     def imbalance(self, u: Array) -> float:
         """Return how far, in norm, `duality_gap` may move u into the domain of f*.
 
-        Atoms must ascend along u by as much, times their norms, to ascend along what it takes.
+        If <u, a> is at least this times ||a||, then the inner product of a with the moved point is
+        not negative.
         """
         return 0.0
 
     def curvature(self, x: Array, d: Array) -> float | None:
-        """Return <d, H(x) d>, or None where it is not to be had."""
+        """Return <d, H(x) d>, or None where it is not available."""
         hessian = self.hessian(x)
         return None if hessian is None else inner(d, hessian(d))
 
     def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array | None:
-        """Return (<a_i, H(x) b_j>)_ij for atoms a and b, or None."""
+        """Return (<a_i, H(x) b_j>)_ij, where b are the `others`; None if H is not available."""
         hessian = self.hessian(x)
         if hessian is None:
             return None

@@ -16,11 +16,14 @@ from conepursuit.objectives.entrywise import EntrywiseLoss
 from conepursuit.rounding import product_rounding
 
 NEWTON_STEPS = 200
-"""Safeguarded Newton steps for an intercept; a bracket is halved in the worst case."""
+"""Most Newton steps for an intercept; a step that would leave its bracket halves it instead."""
 
 
 BALANCED = 1e-10
-"""A dual point whose entries sum to less than this share of their absolute sum sums to zero."""
+"""Share of their absolute sum up to which the sum of the entries of a dual point counts as zero.
+
+Where it is more, the conjugate of a loss with a free intercept is infinite.
+"""
 
 
 class Composed(Objective):
@@ -102,8 +105,9 @@ class FreeIntercept(Objective):
     -----
     With b the best intercept, g and h the slopes and curvatures at x + b: the gradient is g, which
     sums to zero; the Hessian is diag(h) - h h' / sum(h); ``f*(u)`` is that of the loss if u sums to
-    zero and infinite otherwise. A loss of counts of which some are zero keeps b >= 0, or means
-    would become negative; where b = 0 it is as if there was none, and u may sum to more than zero.
+    zero and infinite otherwise. For a loss of counts, some of which are zero, b >= 0, since means
+    could become negative otherwise. Then u may sum to more than zero, and where b = 0 the gradient
+    and the Hessian are those of the loss without an intercept.
     """
 
     def __init__(self, loss: EntrywiseLoss) -> None:
@@ -120,7 +124,7 @@ class FreeIntercept(Objective):
         return f"FreeIntercept({self.loss!r})"
 
     def intercept(self, x: Array) -> float:
-        """Return the b that minimises loss(x + b); it is asked for many times at one x."""
+        """Return the b that minimises loss(x + b); that of the last x is kept."""
         known, b = self._last
         if not np.array_equal(known, x):
             b = self._best_intercept(x)
@@ -134,7 +138,7 @@ class FreeIntercept(Objective):
         low, high = max(self.floor, self.loss.lowest_shift(x)), inf
         b, scale = self.loss.typical_shift(x), 1.0 + float(np.abs(x).max())
         b, reach = (b if b > low else low + scale), scale
-        # Of labels of one class, b has no end; a slope that is rounding of the first one is zero.
+        # With labels of one class b has no end: a slope that is rounding of the first one is zero.
         level = EPS * float(np.abs(self.loss.value_and_gradient(x + b)[1]).sum())
         for _ in range(NEWTON_STEPS):
             slope, curvature = self._derivatives(x + b)
@@ -152,7 +156,7 @@ class FreeIntercept(Objective):
         return float(b)
 
     def _derivatives(self, at: Array) -> tuple[float, float]:
-        """Return those of the loss in b; outside its domain the slope is -inf."""
+        """Return slope and curvature of the loss in b at x + b; outside its domain, slope -inf."""
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes, curvatures = self.loss.slopes(at), self.loss.curvatures(at)
             total = float(self.loss.weighted(slopes).sum())
@@ -160,7 +164,7 @@ class FreeIntercept(Objective):
             return (total if inside else -inf), float(self.loss.weighted(curvatures).sum())
 
     def _centre(self, x: Array, diagonal: Array) -> tuple[Array, float]:
-        """Return the diagonal h of a Hessian and the sum of it; inf where b does not move."""
+        """Return the diagonal h of a Hessian, and its sum, or inf where b is held at its floor."""
         moves = self.intercept(x) != self.floor
         return diagonal, (float(diagonal.sum()) or 1.0) if moves else inf
 
@@ -197,7 +201,7 @@ class FreeIntercept(Objective):
         return 4.0 * (abs(total) / size) * norm(u)
 
     def _uncertain_sum(self, u: Array) -> tuple[float, float]:
-        """Return the sum of u, away from zero by its rounding, and the sum of |u|."""
+        """Return the sum of u, moved away from zero by its rounding, and the sum of |u|."""
         total, size = float(u.sum()), float(np.abs(u).sum())
         noise = product_rounding(u.size) * size
         if self.floor > -inf and total >= noise:
@@ -211,9 +215,9 @@ class FreeIntercept(Objective):
 
         Notes
         -----
-        The entries of the sign that outweighs the other are shrunk until both add up to the same.
-        That leads nowhere out of the domain of the conjugate, which has 0 in it, and no further
-        away than `imbalance`. What the sum itself has of rounding is in `gap_rounding`.
+        If the positive entries outweigh the negative ones, they are shrunk until q sums to zero,
+        and vice versa. The point stays in the domain of the conjugate, which is convex and has 0 in
+        it, and moves by at most `imbalance`. `gap_rounding` accounts for the rounding of the sum.
         """
         q = gradient if tilt is None else gradient + tilt
         if not self._balanced(q, float(np.abs(gradient).sum())):
@@ -229,13 +233,13 @@ class FreeIntercept(Objective):
     def gap_rounding(
         self, x: Array, value: float, size: Array | float, drift: Array | float
     ) -> float:
-        """Return that of the loss at x + b, and what the sum of a dual point may be off by.
+        """Return that of the loss at x + b, plus the effect of rounding in the sum of a dual point.
 
         Notes
         -----
         x + b is rounded, so that it drifts further than x. To shrink entries of a dual point by a
-        share c changes <u, x + b> by c times the overlap; and, as excesses are convex, makes them
-        larger by no more than c times that of u = 0, which is f(x) - inf f.
+        share c changes <u, x + b> by at most c times sum_i |u_i (x_i + b)|. As excesses are convex,
+        it raises them by at most c times the excess of u = 0, which is f(x) - inf f.
         """
         b = self.intercept(x)
         at, noise = x + b, product_rounding(x.size)
@@ -255,7 +259,7 @@ class FreeIntercept(Objective):
     def rounding(self, x: Array) -> float:
         at = x + self.intercept(x)
         slope, curvature = self._derivatives(at)
-        # What a better intercept would gain; of labels of one class there is always a better one.
+        # What a better intercept would gain: with labels of one class there always is one.
         ends = self.floor > -inf or self.loss.lowest_shift(x) > -inf
         missed = 0.0 if ends or not 0 < curvature < inf else 2.0 * slope * slope / curvature
         return self.loss.rounding(at) + missed

@@ -12,7 +12,7 @@ from conepursuit.arrays import EPS, Array, is_number
 from conepursuit.objectives.entrywise import EntrywiseLoss
 
 ROOT_STEPS = 100
-"""Newton steps for the roots behind a conjugate; they converge monotonically."""
+"""Most Newton steps for the roots that a conjugate needs; they converge monotonically."""
 
 
 class KullbackLeibler(EntrywiseLoss):
@@ -184,7 +184,7 @@ class BetaDivergence(EntrywiseLoss):
         b = self.beta
         if b == 2:
             return np.ones(self.shape)
-        # Infinite where x = 0 = y; an atom that is zero there, as x is, does not see it.
+        # Infinite where x = y = 0; written as 0, since the atoms of x are zero there.
         first = (b - 1) * self._times_power((x > 0).astype(np.float64), x, b - 2)
         return first + (2 - b) * self._times_power(self.y, x, b - 3)
 
@@ -266,10 +266,16 @@ class BetaDivergence(EntrywiseLoss):
 
 
 FAR = 1e100
-"""Ratios whose squares are near the largest float."""
+"""Ratio x / z above which powers of (x - z) / z might overflow.
+
+Above, powers of x and z are computed instead; see `BetaDivergence._divergences`.
+"""
 
 SERIES, TERMS = 0.05, 12
-"""Below this |h| a power series of so many terms is used, which reach full precision."""
+"""Below this |h|, `power_remainder` is a power series of so many terms, which is fully precise.
+
+Above, it is computed by its formula.
+"""
 
 
 def power_remainder(h: Array, logs: Array, power: float) -> Array:
@@ -295,16 +301,17 @@ def _check_counts(loss: EntrywiseLoss) -> None:
 
 
 def bend_inside(y: Array, x: Array, drift: Array, bend: Array) -> Array:
-    """Return the curvature where x is well inside the domain x > 0, inf where it is not.
+    """Return `bend` where x > 0 by at least ten times its drift, inf where it is not.
 
-    Within a tenth of x the curvature of a divergence changes by less than four tenths. Where y is
-    zero the domain has its end at x = 0 and the loss is finite there.
+    Within a tenth of x the curvature of a divergence changes by less than four tenths, which `bend`
+    has in it. Where y is zero the loss is finite up to the end of the domain, x = 0; there 0 is
+    returned, which the caller replaces if the loss is curved.
     """
     return np.where((drift <= 0.1 * x) | (y == 0), np.where(y == 0, 0.0, bend), inf)
 
 
 def without_rounding(x: Array) -> Array:
-    """Return x with 0 where it is negative by no more than rounding, at the end of the domain."""
+    """Return x with 0 for entries that are negative by rounding only, at the end of the domain."""
     least = float(x.min())
     if least >= 0:
         return x
@@ -312,5 +319,5 @@ def without_rounding(x: Array) -> Array:
 
 
 def least_intercept(loss: EntrywiseLoss) -> float:
-    """Return 0 where some counts are zero, whose means an intercept could make negative."""
+    """Return 0 if some counts are zero, whose means might become negative below it; else -inf."""
     return 0.0 if (loss.y[loss.counted] == 0).any() else -inf

@@ -25,17 +25,17 @@ class EntrywiseLoss(Objective):
     y : array_like
         The data, of any shape.
     weights : array_like, optional
-        A weight w_i >= 0 for each entry, or what can be broadcast to that, such as one for each
-        row. An entry of weight 0 does not count.
+        A weight w_i >= 0 for each entry, or an array that broadcasts to the shape of y, such as one
+        weight for each row. An entry of weight 0 does not count.
     mask : array_like of bool, optional
         True for the entries to leave out, as in `numpy.ma`. They may be NaN.
     """
 
     unused = 0.0
-    """What stands in for the data of entries that do not count."""
+    """The value that replaces the data of entries that do not count."""
 
     constants: Array | None = None
-    """What is added to the loss of each entry and does not depend on x, if anything is."""
+    """Constants that are added to the losses of the entries; None if there are none."""
 
     bounded_slopes = False
     """Whether no slope exceeds a bound, so that data of any size are safe."""
@@ -80,7 +80,7 @@ class EntrywiseLoss(Objective):
         return self.y
 
     def least_intercept(self) -> float:
-        """Return the least intercept that is allowed whatever x is."""
+        """Return the least intercept that a `FreeIntercept` may have, whatever x is."""
         return -inf
 
     def lowest_shift(self, x: Array) -> float:
@@ -102,7 +102,7 @@ class EntrywiseLoss(Objective):
     def sizes(self, x: Array) -> Array:
         """Return the sum of the absolute terms of each loss and its slope times x.
 
-        Rounding is a few units in the last place of these, whatever cancels in a loss.
+        The rounding of a loss is a few units in the last place of this, even where terms cancel.
         """
         span: Array = np.abs(x) + np.abs(self.y)
         return span * span

@@ -44,8 +44,9 @@ class FactoredLeastSquares(_FactoredObjective):
 
     Notes
     -----
-    ``f(x) = 1/2 ||X||^2 - <X, x> + 1/2 ||x||^2``: what is less than the rounding of ||X||^2 is
-    rounding. The atoms must be factored as well, ``NonnegativeRankOne(shape, factored=True)``.
+    f is computed as ``1/2 ||X||^2 - <X, x> + 1/2 ||x||^2``, so that its error is of the size of the
+    rounding of ||X||^2. The atoms must be factored as well,
+    ``NonnegativeRankOne(shape, factored=True)``.
     """
 
     quadratic = True
@@ -125,7 +126,7 @@ class FactoredKullbackLeibler(_FactoredObjective):
         return value, FactoredMatrix(*ones, base, -1.0)
 
     def covering_atom(self) -> Atoms:
-        """Return the product of the sums of rows and columns, which reaches all that is stored."""
+        """Return the product of the sums of rows and columns, positive where X is."""
         sums = np.asarray(self.X.sum(axis=1)), np.asarray(self.X.sum(axis=0))
         return FactoredRankOnes.of(*(each[None, :] / norm(each) for each in sums))
 

@@ -12,7 +12,11 @@ from conepursuit.arrays import EPS, Array, as_real_array, is_number
 from conepursuit.objectives.entrywise import EntrywiseLoss
 
 BEYOND = 0.01
-"""Share of the curvature of the parabola through the same slope that a model has beyond delta."""
+"""Beyond delta, models of the Huber loss have this share of the curvature of a parabola.
+
+The parabola has its minimum at y and the slope of the loss. Up to delta, models have the curvature
+of the loss, which is 0 beyond it and would leave them without a minimum.
+"""
 
 
 class Logistic(EntrywiseLoss):
@@ -77,7 +81,7 @@ class Logistic(EntrywiseLoss):
         return kl_div(p, expit(-margin)) + kl_div(1.0 - p, expit(margin))
 
     def nearest_slopes(self, v: Array, level: float) -> Array:
-        # Atoms that only ever help have no end; they are level where their slopes are zero.
+        # An atom that helps at all its entries has no best weight: it is level at slopes of 0 only.
         p = np.clip(-self.y * v, 0.0, 1.0)
         return -self.y * np.where(p < level, 0.0, p)
 

@@ -59,8 +59,8 @@ class LeastSquares(EntrywiseLoss):
     def gap_rounding(
         self, x: Array, value: float, size: Array | float, drift: Array | float
     ) -> float:
-        # It is 1/2 ||g - u||^2 for the exact gradient g, which the computed one misses by its own
-        # rounding and by the drift; no term cancels.
+        # The gap is 1/2 ||g - u||^2 for the exact gradient g. The computed one differs from it by
+        # its own rounding and by the drift; no term cancels.
         if self.weights is not None:
             return super().gap_rounding(x, value, size, drift)
         away = 2 * EPS * length(size) + length(drift)
@@ -141,7 +141,7 @@ class Quadratic(Objective):
     def gap_rounding(
         self, x: Array, value: float, size: Array | float, drift: Array | float
     ) -> float:
-        # It is 1/2 <g - u, Q^-1 (g - u)> for the exact gradient g, with Q^-1 at most 1 / mu.
+        # The gap is 1/2 <g - u, Q^-1 (g - u)> for the exact gradient g, and Q^-1 is at most 1 / mu.
         if self._factor is None or self.smoothness is None:
             return 0.0  # there is no conjugate, and nothing of it in a gap
         computed = product_rounding(len(self.c)) * (self.smoothness * norm(x) + norm(self.c))
@@ -153,7 +153,7 @@ class Quadratic(Objective):
 
     @cached_property
     def _factor(self) -> Any:
-        """Cholesky factor of Q, None where it is not at hand or Q is close to singular."""
+        """Cholesky factor of Q; None if Q is not an array, or is close to singular."""
         if not isinstance(self.Q, np.ndarray) or self._inflation > 1.01:
             return None
         return cho_factor(self.Q)

@@ -22,6 +22,7 @@ from conepursuit.pursuit.iterate import Direction, Iterate, Local
 from conepursuit.pursuit.steps import ShortStep, StepRule
 
 Update: TypeAlias = Callable[[Iterate, Local, Direction], Move]
+"""Takes an iterate, what is known there, and a direction; makes one step along it."""
 
 
 class Algorithm(Protocol):
@@ -32,33 +33,32 @@ class Algorithm(Protocol):
         """Whether f never rises."""
 
     def check(self, objective: Objective, domain: Domain) -> None:
-        """Raise ValueError if the parts do not fit, saying why and what would."""
+        """Raise a ValueError, which says what would do, if objective or domain do not fit."""
 
     def direction(self, local: Local) -> Direction:
-        """Return where to go; a slope that is not negative says that x is stationary."""
+        """Return the direction to take; if its slope is not negative, no direction descends."""
 
     def start(self, objective: Objective) -> Update:
-        """Return the update of one run."""
+        """Return the function that makes the steps of one run, with what it learns on the way."""
 
 
 @dataclass(frozen=True)
 class LineAlgorithm:
     """An algorithm that moves along a line, by a step rule.
 
-    A subclass is an algorithm once it has a `direction`, and `domains` where it takes others than
-    cones.
+    A subclass defines `direction`, and `domains` if it takes domains other than cones.
 
     Parameters
     ----------
     step : StepRule
-        How far to go.
+        How far to go along a direction.
     """
 
     step: StepRule = field(default_factory=ShortStep)
     domains: ClassVar[tuple[type, ...]] = (Cone,)
     advice: ClassVar[str] = "Use Cone(atoms)."
     bounded: ClassVar[bool] = False
-    """Whether every direction leads to a point of a bounded set, at step 1."""
+    """Whether x + d lies in a bounded set for every direction d, so that a step is a share of d."""
 
     @property
     def monotone(self) -> bool:
@@ -66,7 +66,7 @@ class LineAlgorithm:
         return self.step.monotone
 
     def check(self, objective: Objective, domain: Domain) -> None:
-        """Raise ValueError if the parts do not fit."""
+        """Raise a ValueError if the domain or the step rule does not fit."""
         name = type(self).__name__
         _check_domain(name, self.domains, self.advice, domain)
         if isinstance(self.step, type) or not hasattr(self.step, "start"):
@@ -79,7 +79,7 @@ class LineAlgorithm:
             )
 
     def start(self, objective: Objective) -> Update:
-        """Return the update of one run."""
+        """Return the function that makes the steps of one run."""
         rule = self.step.start(objective)
 
         def update(iterate: Iterate, local: Local, d: Direction) -> Move:
@@ -100,13 +100,19 @@ def _check_domain(name: str, kinds: tuple[type, ...], advice: str, domain: Domai
 
 
 def forward(local: Local, toward: Atoms | None = None, score: float | None = None) -> Direction:
-    """Return the direction toward the oracle's atom, or another one; room bounds the step."""
+    """Return the direction towards the oracle's atom, or towards another with its `score`.
+
+    The step is bounded by the weight that the domain has room for.
+    """
     room = local.domain.room(local.iterate.weights)
     return local.direction("forward", room, gain=1.0, toward=toward, score=score)
 
 
 def backward(local: Local) -> Direction:
-    """Return the direction that takes weight off the active atom of steepest ascent."""
+    """Return the direction that takes weight off the active atom of steepest ascent.
+
+    Where that is the origin, nothing can be taken: the slope and the longest step are 0.
+    """
     v = local.away
     if v is None:
         return local.direction("away", 0.0)
@@ -114,7 +120,11 @@ def backward(local: Local) -> Direction:
 
 
 def pairwise(local: Local) -> Direction:
-    """Return z - v; where z ties with the origin, -v if that descends."""
+    """Return z - v, which moves weight from v to z.
+
+    z is the atom of steepest descent, v the active atom of steepest ascent. Where v is the origin,
+    the direction is z. Where z descends by rounding only, it is -v if that descends.
+    """
     z, score = local.settled
     v = local.away
     if v is None:
@@ -127,12 +137,15 @@ def pairwise(local: Local) -> Direction:
 
 
 def steeper(first: Direction, second: Direction) -> Direction:
-    """Return the direction of least slope; a tie, up to rounding, goes to the first."""
+    """Return the direction of steeper descent; a tie, up to rounding, goes to the first."""
     return second if second.slope < first.slope - 1e-12 * abs(first.slope) else first
 
 
 class MP(LineAlgorithm):
-    """Generalised matching pursuit, Algorithm 1 (variant 0) of [1]: d = z, on a Span."""
+    """Generalised matching pursuit, Algorithm 1 (variant 0) of [1]: d = z, on a Span.
+
+    z is the oracle's atom.
+    """
 
     domains = (Span,)
     advice = "Use Span(atoms), or a conic algorithm such as PWMP: on a cone MP may stall."
@@ -146,20 +159,23 @@ class MP(LineAlgorithm):
 class NNMP(LineAlgorithm):
     """Non-negative matching pursuit, Algorithm 2 of [1]: d = z, or -x / n(x) where steeper.
 
+    z is the oracle's atom.
+
     Parameters
     ----------
     step : StepRule
         How far to go; with ``CurvatureStep`` this is Algorithm 5.
     norm : {"weights", "gauge", "euclidean"}
-        n(x): the sum of the weights, an upper bound on the gauge that costs nothing; the gauge
-        itself, a linear programme for a dictionary, for which the sublinear rate is stated; or
-        ||x|| / radius(A), a lower bound on it, for which the rate holds as well.
+        What n(x) is. "weights": the sum of the weights, an upper bound on the gauge of x that costs
+        nothing. "gauge": the gauge itself, for which the sublinear rate is stated; for a dictionary
+        it takes a linear programme. "euclidean": ||x|| / radius(A), a lower bound on the gauge, for
+        which the rate holds as well.
     """
 
     norm: str = "weights"
 
     def check(self, objective: Objective, domain: Domain) -> None:
-        """Raise ValueError if the parts do not fit."""
+        """Raise a ValueError if the domain, the step rule or the norm does not fit."""
         super().check(objective, domain)
         if self.norm not in ("weights", "gauge", "euclidean"):
             raise ValueError(f'norm must be "weights", "gauge" or "euclidean"; got {self.norm!r}.')
@@ -181,7 +197,7 @@ class NNMP(LineAlgorithm):
             )
 
     def direction(self, local: Local) -> Direction:
-        """Return z, or back towards the origin where that is steeper."""
+        """Return the direction z, or -x / n(x) where that is steeper."""
         ahead = forward(local)
         if local.height <= 0 or not len(local.iterate.weights):
             return ahead
@@ -189,7 +205,7 @@ class NNMP(LineAlgorithm):
         return steeper(ahead, local.direction("shrink", scale, shrink=1.0 / scale))
 
     def _scale(self, local: Local) -> float:
-        """Return n(x)."""
+        """Return n(x), by which the direction -x is divided."""
         size, atoms = local.iterate.size, local.domain.atoms
         if self.norm == "euclidean":
             return norm(local.iterate.x) / (atoms.radius or 1.0)
@@ -201,30 +217,37 @@ class NNMP(LineAlgorithm):
 class AMP(LineAlgorithm):
     """Away-steps matching pursuit, Algorithm 3 of [1]: d = z, or -v where that is steeper.
 
-    v is the active atom of steepest ascent. With ``CurvatureStep`` this is Algorithm 6.
+    z is the oracle's atom, v the active atom of steepest ascent. With ``CurvatureStep`` this is
+    Algorithm 6.
     """
 
     def direction(self, local: Local) -> Direction:
-        """Return z or -v; ties go to z: symmetric sets with exact oracles never step away."""
+        """Return the steeper of z and -v.
+
+        Ties go to z, so that on symmetric sets with exact oracles no step is made along -v.
+        """
         return steeper(forward(local), backward(local))
 
 
 class PWMP(LineAlgorithm):
     """Pairwise matching pursuit, Algorithm 3 of [1]: d = z - v.
 
-    v is the active atom of steepest ascent, the origin included; on a Hull this is pairwise
-    Frank-Wolfe. With ``CurvatureStep`` it is Algorithm 6.
+    z is the oracle's atom, v the active atom of steepest ascent, the origin included. On a Hull
+    this is pairwise Frank-Wolfe, with ``CurvatureStep`` Algorithm 6.
     """
 
     domains: ClassVar[tuple[type, ...]] = (Cone, Hull)
 
     def direction(self, local: Local) -> Direction:
-        """Return z - v."""
+        """Return z - v; see `pairwise` for ties."""
         return pairwise(local)
 
 
 class FW(LineAlgorithm):
-    """Frank-Wolfe on radius * conv(A u {0}): d = radius * z - x."""
+    """Frank-Wolfe on radius * conv(A u {0}): d = radius * z - x.
+
+    z is the oracle's atom, or the origin where no atom descends.
+    """
 
     domains = (Hull,)
     advice = "Use Hull(atoms, radius=...) or a conic algorithm such as PWMP."
@@ -239,7 +262,8 @@ class FW(LineAlgorithm):
 class AFW(FW):
     """Away-steps Frank-Wolfe: d = radius * z - x, or x - radius * v where that is steeper.
 
-    The origin carries the weight that is left, radius - sum(w).
+    z is the oracle's atom, v the active atom of steepest ascent. The origin counts as active with
+    the weight that is left, radius - sum(w).
     """
 
     bounded = False
@@ -249,7 +273,7 @@ class AFW(FW):
         ahead = super().direction(local)
         radius, size, v = local.domain.radius, local.iterate.size, local.away
         w = 0.0 if v is None else float(local.iterate.weights[v])
-        if size == 0 or w >= radius * (1 - 1e-12):  # at a vertex there is nothing to leave
+        if size == 0 or w >= radius * (1 - 1e-12):  # x is a vertex
             return ahead
         if v is None:
             back = local.direction(
@@ -288,7 +312,7 @@ class FCMP:
             raise ValueError(f"variant must be 0 or 1; got {self.variant!r}.")
 
     def check(self, objective: Objective, domain: Domain) -> None:
-        """Raise ValueError if the parts do not fit."""
+        """Raise a ValueError if the domain or the objective does not fit."""
         name = type(self).__name__
         _check_domain(name, self.domains, self.advice, domain)
         if self.variant == 0 and not objective.smoothness:
@@ -298,16 +322,17 @@ class FCMP:
             )
 
     def direction(self, local: Local) -> Direction:
-        """Return a refit, with the oracle's atom where it descends.
+        """Return a refit of all weights, with the oracle's atom added where it descends.
 
-        A refit lowers f while an atom descends or an active one is not level.
+        The slope is negative, and a refit lowers f, while the oracle's atom descends or an active
+        atom has a score that is not zero.
         """
         ascent = float(abs(local.scores).max()) if len(local.iterate.weights) else 0.0
         toward = local.answer if local.score < 0 else None
         return Direction("refit", min(local.score, 0.0) - ascent, toward=toward)
 
     def start(self, objective: Objective) -> Update:
-        """Return the update of one run."""
+        """Return the function that makes the steps of one run."""
         return Corrector(objective, exact=self.variant == 1, rescue=self._rescue)
 
     @staticmethod

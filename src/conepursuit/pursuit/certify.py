@@ -1,4 +1,4 @@
-"""Bounds on the suboptimality: a gap that is a proof says so, one that is not says that."""
+"""Bounds on the suboptimality f(x) - f*, each marked as proven or as an estimate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from conepursuit.pursuit.starts import check_fit, point_to_certify
 from conepursuit.rounding import product_rounding
 from conepursuit.status import Certificate
 
-SLACK, ATTEMPTS = 1e-4, 3
-"""The share of their slopes by which atoms are made to ascend, and how often it is made larger."""
+FIRST_SLACK, ATTEMPTS = 1e-4, 3
+"""How far `local_bound` makes atoms with weight ascend, and how often it tries.
+
+At first they ascend by FIRST_SLACK times the steepest of their slopes, plus rounding. While other
+atoms still descend that is multiplied by 100, until ATTEMPTS have been made.
+"""
 
 UNDERFLOW = 1e-290
-"""Added to every gap: what products of tiny numbers may have lost to underflow."""
+"""Added to every gap, since products of tiny numbers may be lost to underflow."""
 
 Certifier: TypeAlias = Callable[..., Certificate]
-"""Takes what is known at an iterate, f(x) without the penalty, and how far x may be off."""
+"""Takes a `Local`, f(x) without the penalty, and how far x may be from the sum of its atoms."""
 
 
 def certifier(objective: Objective, domain: Domain) -> Certifier:
@@ -34,8 +38,8 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     Notes
     -----
     With g the gradient, m <= 0 a lower bound on <g, a> over the atoms and lambda the penalty, let
-    h = <g, x> + lambda * sum(w). Let t be a positive functional and c its shift, so that
-    <g + c t, a> >= -lambda on every atom.
+    h = <g, x> + lambda * sum(w). Let t be a positive functional, with <t, a> > 0 on every atom, and
+    c >= 0 its shift, so that <g + c t, a> >= -lambda on every atom.
 
     *radius*: ``h + rho * max(0, -m - lambda)``, where rho bounds the sum of weights of a minimiser;
     or ``h + c <t, x*> <= h + c ||t|| ||x*||``, where the objective bounds ||x*||.
@@ -44,13 +48,13 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     without a penalty, so that ``f(x) + lambda * sum(w) + f*(u)`` is a bound. With a penalty
     u = s g serves as well, for s <= lambda / -m, and where no atom descends no t is needed.
 
-    Every domain has u = 0 as a dual point, which compares f(x) with the infimum of f.
+    u = 0 is a dual point of every domain; its bound is f(x) minus the infimum of f.
 
-    *estimate*: ``|<g, x>| + ||x|| * max_a (-<g, a> - lambda) / ||a||``, where neither is to be had:
-    what would be gained on the way of length ||x|| along the steepest atom.
+    *estimate*: ``|<g, x>| + ||x|| * max_a (-<g, a> - lambda) / ||a||``, where neither is known. The
+    second term is the decrease over a distance ||x|| at the slope of the steepest atom.
 
-    m and c have the rounding of the scores in them, and what else may be wrong in double
-    precision is added to every bound (`allowance`).
+    m and c allow for the rounding of the scores. All other rounding is added to every bound
+    (`allowance`).
     """
     atoms, penalty = domain.atoms, domain.penalty
     t = None if domain.signed else atoms.positive_functional()
@@ -68,7 +72,7 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         worst = _worst_descent(local, rough, margin)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         tilt = shift * t if shift and t is not None else None
-        # Slopes of a quadratic are all of one size; those of other losses may differ by much.
+        # For a quadratic the norm is enough; entries of other gradients may differ by much.
         size = norm(gradient) + shift * length if objective.quadratic else magnitude(gradient, tilt)
         extra = allowance(objective, penalty, w.x, value, w.size, len(w.weights), size, drift)
         bounds = [(inf, "estimate")]
@@ -78,7 +82,7 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
             bounds.append((height + (reach * shift if shift else 0.0), "radius"))
         for along, largest in _dual_points(domain, tilt, t is not None, worst):
             if along is not None and objective.imbalance(gradient + along) > 0.0:
-                continue  # the shift has no room for it
+                continue  # `duality_gap` would move it, which the shift does not allow for
             dual = objective.duality_gap(w.x, value, gradient, along, largest)
             if dual is not None:
                 bounds.append((dual + local.cost, "dual"))
@@ -100,9 +104,10 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
 
 
 def _worst_descent(local: Local, rough: float, margin: float) -> float:
-    """Return how steeply an atom may descend beyond the penalty.
+    """Return how steeply an atom may descend beyond the penalty, 0 if none does.
 
-    `rough` is what scores are off, of which `margin` for unit atoms is not their own rounding.
+    `rough` bounds the errors of the scores. They include `margin`, times the length of the atom,
+    which is the objective's `imbalance`; the rest is rounding.
     """
     domain = local.domain
     upward = local.score >= 0 and not domain.signed
@@ -115,10 +120,15 @@ def _worst_descent(local: Local, rough: float, margin: float) -> float:
 def _dual_points(
     domain: Domain, tilt: Array | None, tilted: bool, worst: float
 ) -> list[tuple[Array | None, float]]:
-    """Return what to add to the gradient, and by how much to scale it at most, for dual points.
+    """Return the dual points to try, each as what to add to the gradient and the largest scale.
 
-    `worst` is how steeply atoms may descend beyond the penalty; with a functional the gradient is
-    `tilted`, if need be, so that none does.
+    Parameters
+    ----------
+    tilt, tilted : array or None, bool
+        The multiple of a positive functional that makes no atom descend along the gradient, None
+        if nothing has to be added; and whether the atoms have such a functional.
+    worst : float
+        How steeply atoms may descend beyond the penalty.
     """
     points: list[tuple[Array | None, float]] = []
     largest = 1.0 if domain.penalty else inf
@@ -132,7 +142,11 @@ def _dual_points(
 
 
 def likely_gain(local: Local) -> float:
-    """Return the estimate: what would be gained on the way of length ||x|| along one atom."""
+    """Return an estimate of f(x) - f*, which proves nothing.
+
+    It is |<g, x>|, with the penalty, plus the decrease over a distance ||x|| at the slope of the
+    steepest atom; infinite at x = 0 if an atom descends.
+    """
     domain, atoms = local.domain, local.domain.atoms
     steepness = atoms.steepness(local.gradient, local.answer, domain.penalty, domain.signed)
     far = (norm(local.iterate.x) or inf) * steepness / (atoms.accuracy or 1.0) if steepness else 0.0
@@ -165,8 +179,8 @@ def allowance(
 
     Notes
     -----
-    A gap is <u, x> plus what f(x) + f*(u) exceeds <u, x> by. The first term is wrong by the
-    rounding of an inner product and by u times the drift; the second one is the objective's.
+    A gap is <u, x> plus the excess f(x) + f*(u) - <u, x>. The first term is wrong by the rounding
+    of an inner product and by u times the drift, the excess by the objective's `gap_rounding`.
     """
     scale = 1.0 if penalty else LARGEST_SCALE
     rounding = product_rounding(prod(objective.shape)) * overlap(size, x) + overlap(size, drift)
@@ -176,7 +190,7 @@ def allowance(
 
 
 def own_rounding(objective: Objective, x: Array, value: float) -> float:
-    """Return a gap that rounding of f(x) alone may leave at a minimiser."""
+    """Return the gap that the rounding of f(x) alone may cause at an exact minimiser."""
     return 2 * (objective.gap_rounding(x, value, 0.0, 0.0) + UNDERFLOW)
 
 
@@ -199,8 +213,8 @@ def local_bound(
     With H the Hessian, the Newton step z on the atoms with weight, <a, g + H A z> = c ||a|| for a
     small c > 0, leads to a point whose gradient u = g + H A z, up to second order, makes all of
     them level. Close to a solution that is not degenerate the other atoms ascend by more than the
-    step can take away, so that u is a dual point; the oracle is asked whether it is. As H is zero
-    where an entry of x does not matter, so is the tilt H A z.
+    step changes their slopes, so that u is a dual point; the oracle is asked whether it is. The
+    tilt H A z is zero at entries of x that do not matter, since H is.
     """
     domain, atoms, x = local.domain, local.iterate.atoms, local.iterate.x
     if domain.signed or domain.atoms.accuracy is None or not len(atoms):
@@ -212,7 +226,7 @@ def local_bound(
     long = norms > 0  # a start may put weight on an atom that is zero
     steepest = float((np.abs(local.scores[long]) / norms[long]).max(initial=0.0))
     noise = domain.atoms.noise(local.gradient) + objective.imbalance(local.gradient)
-    slack = SLACK * steepest + 4 * noise
+    slack = FIRST_SLACK * steepest + 4 * noise
     for _ in range(ATTEMPTS):
         if not np.isfinite(slack * norms - local.scores).all():
             return None
@@ -233,7 +247,10 @@ def local_bound(
 
 
 LOOSE = 1e3
-"""A proven gap so many times larger than what first-order conditions suggest is improved."""
+"""How many times `likely_gain` and rounding the proven gap of a quadratic may be.
+
+`audited` keeps a smaller gap, and tries `local_bound` for a larger one.
+"""
 
 
 def certify(
@@ -249,8 +266,8 @@ def certify(
         A result, or x, or the weights of all atoms of a finite set; for an array the shape tells
         which.
     x, weights : array_like
-        The same, said explicitly. Whether an x lies in the domain is asked of the gauge of its
-        atoms, a linear programme for a Dictionary; weights need none.
+        The same, with a name that says which. The gauge of the atoms tells whether an x lies in
+        the domain, which takes a linear programme for a Dictionary; weights need none.
 
     Returns
     -------
@@ -286,8 +303,9 @@ def certify(
 def audited(objective: Objective, domain: Domain, iterate: Iterate) -> tuple[float, Certificate]:
     """Return f(x), with the penalty, and the certificate of an iterate, computed afresh.
 
-    Where the atoms have no positive functional, one is made from those with weight. Where f or
-    its gradient is infinite, nothing is known: the gap is infinite, the rest NaN.
+    `local_bound` is tried where the gap is not proven, where it is large (`LOOSE`), and where f is
+    not quadratic. Where f or its gradient is infinite, nothing is known: the gap is infinite, the
+    rest NaN.
     """
     value, gradient = objective.value_and_gradient(iterate.x)
     check_real(value, gradient)

@@ -1,4 +1,4 @@
-"""The three hulls of an atom set that one minimises over."""
+"""The sets that f is minimised over: the cone, the span or a hull of an atom set."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from conepursuit.atoms.base import AtomSet
 from conepursuit.pursuit.weight_programs import Factor, bounded, free, nonnegative
 
 FULL = 1e-15
-"""Share of the radius below which the room left in a hull is the rounding of a sum."""
+"""Room left in a hull counts as 0 up to this share of its radius, as the rounding of a sum."""
 
 
 class Domain(Protocol):
-    """A set of weights on atoms.
+    """The points sum_i w_i a_i for the weights w that are allowed on atoms a_i.
 
     Attributes
     ----------
     atoms : AtomSet
-        What is combined.
+        The atoms.
     radius : float
         A bound on the sum of weights: of every point for a Hull, of a minimiser for a Cone.
     penalty : float
@@ -40,10 +40,13 @@ class Domain(Protocol):
     def signed(self) -> bool: ...
 
     def room(self, weights: Vector) -> float:
-        """Return how much weight may be added."""
+        """Return how much weight may be added, inf if there is no bound."""
 
     def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
-        """Return the allowed v that minimises <scores, v - w> + 1/2 <v - w, Q (v - w)>."""
+        """Return the allowed v that minimises <scores, v - w> + 1/2 <v - w, Q (v - w)>.
+
+        w are the current weights. `factor` is that of Q from the refit before, and is updated.
+        """
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Hull:
 
 
 def describe(domain: Domain) -> str:
-    """Return a domain as error messages name it."""
+    """Return the name of a domain for error messages."""
     return f"{type(domain).__name__}({domain.atoms!r})"
 
 

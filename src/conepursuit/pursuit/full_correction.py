@@ -17,18 +17,26 @@ from conepursuit.pursuit.steps import first_estimate, line_minimum, shortened
 from conepursuit.pursuit.weight_programs import Factor
 
 Move: TypeAlias = tuple[Iterate, float, bool]
-"""The next iterate, the step that led there, and whether it was a good one."""
+"""The next iterate, the step that led there, and whether it was good (see `State.good`)."""
 
 STILL = 2e-15
-"""A change of x by less than this share is rounding."""
+"""A move of x by at most this share of ||x|| is rounding.
+
+A refit that moves x no further is replaced by a single step, and a single step so short is not
+made.
+"""
 
 INNER_ITERATIONS = 100
 INNER_TOLERANCE = 1e-10
-"""An inner problem is solved when a refit promises this share of what the first one did."""
+"""When the minimisation of f over the weights of the active atoms ends.
+
+That is when a refit promises at most INNER_TOLERANCE times the decrease that the first one did, or
+after INNER_ITERATIONS refits.
+"""
 
 
 class Metric:
-    """The matrix of the refits, a Gram matrix or a constant Hessian, kept up with the active set.
+    """The matrix of the refits, a Gram matrix or a constant Hessian, updated with the active set.
 
     An atom that joins costs one block of inner products; nothing is computed twice.
     """
@@ -40,7 +48,10 @@ class Metric:
         self.factor = Factor()
 
     def update(self, x: Array, atoms: Atoms) -> Array:
-        """Return the matrix of these atoms: those of the last call first, then new ones."""
+        """Return the matrix of these atoms.
+
+        If they begin with those of the last call, only the entries of the new ones are computed.
+        """
         k, n = len(self.keys), len(atoms)
         if atoms.keys[:k] != self.keys:
             self.factor, k = Factor(), 0
@@ -58,7 +69,7 @@ class Metric:
         return self._entries[:n, :n]
 
     def keep(self, positions: Array, atoms: Atoms) -> None:
-        """Forget all atoms but those at `positions`."""
+        """Forget all atoms but those at `positions`, which are `atoms`."""
         n, k = len(self.keys), len(positions)
         if k < n:
             self.factor.keep(positions, n)
@@ -89,7 +100,7 @@ class Corrector:
         self.curved = exact and not objective.quadratic
 
     def __call__(self, iterate: Iterate, local: Local, d: Direction) -> Move:
-        """Return the refitted iterate, with step 1, or that of a single step."""
+        """Return the refitted iterate; where x has not moved, that of a single step instead."""
         scores = local.scores
         joined = iterate if d.toward is None else iterate.joined(d.toward)
         if len(joined.weights) > len(scores):
@@ -116,14 +127,14 @@ class Corrector:
         return fitted, step, good
 
     def _shortened(self, local: Local, joined: Iterate, weights: Vector) -> tuple[Iterate, float]:
-        """Return the refitted iterate, or one on the way to it if f would rise beyond.
+        """Return the refitted iterate with step 1, or a point on the way to it with its step.
 
-        The minimiser of the model never lies beyond the minimum on the way there; the rounding of
-        an ill-conditioned matrix can put it there.
+        In exact arithmetic f falls all the way to the minimiser of the model. With the rounding of
+        an ill-conditioned matrix it may rise again; then the step ends at the minimum on the way.
         """
         fitted = Iterate(joined.x, joined.atoms, weights).recomputed()
         if self.curved:
-            return fitted, 1.0  # each step of an inner minimisation has been watched already
+            return fitted, 1.0  # `_minimize` has shortened its steps already
         change, vector = weights - joined.weights, fitted.x - joined.x
         slope = inner(local.gradient, vector) + local.domain.penalty * float(change.sum())
         step = self._model_step(joined.x, vector, slope)
@@ -140,16 +151,16 @@ class Corrector:
         return -slope / curvature if curvature > 0 else inf
 
     def _line_step(self, iterate: Iterate, local: Local) -> Move:
-        """Step along one line, where a refit moves x by no more than rounding.
+        """Make a single step along a line, where a refit moves x by no more than rounding.
 
-        That is so at a minimiser, where this step changes nothing either, and where the matrix
-        of the refit does not show what z has to offer: z is all but a combination of active
-        atoms, or f has no curvature along it.
+        A refit does not move x at a minimiser; there this step changes nothing either. It does
+        not move x where its matrix cannot show that z descends, since z is nearly a combination
+        of active atoms or f has no curvature along it; there this step makes progress.
         """
         d = self.rescue(local)
         vector = iterate.vector(d)
         step = min(self._model_step(iterate.x, vector, d.slope), d.max_step)
-        if step == inf and self.curved:  # no curvature here need not mean none on the way
+        if step == inf and self.curved:  # f may have curvature further on
             step = line_minimum(self.objective, iterate.x, vector, d.line)
         if step == inf or not d.slope < 0:
             return iterate, step if d.slope < 0 else 0.0, True
@@ -161,7 +172,7 @@ class Corrector:
         return iterate.moved(d, step, vector), step, self.exact or not clipped
 
     def _good(self, local: Local, d: Direction, joined: Iterate, Q: Array) -> bool:
-        """Return whether a pairwise step would have been good here (errata A13)."""
+        """Return whether a pairwise step from here would be good, that is, not clipped (A13)."""
         v = local.away
         if v is None or self.curvature is None:
             return True
@@ -177,8 +188,8 @@ class Corrector:
     ) -> Vector:
         """Minimise f over the weights by damped Newton steps, each the exact refit of a model.
 
-        Where f has no Hessian the model is the Gram matrix times a curvature that the last step
-        has shown.
+        Where f has no Hessian, that of the model is `gram` times a curvature, which is estimated
+        from the last step. Otherwise `gram` is None.
         """
         atoms, weights, x = start.atoms, start.weights, start.x
         promise = 0.0
@@ -206,7 +217,10 @@ class Corrector:
     def _model_minimum(
         self, domain: Domain, at: Iterate, scores: Vector, gram: Array | None
     ) -> Vector:
-        """Return the weights that minimise a quadratic model of f about an iterate."""
+        """Return the weights that minimise a quadratic model of f about an iterate.
+
+        Its Hessian is `gram` times the curvature, or that of f if `gram` is None.
+        """
         if gram is None:
             hessian = self.objective.model(at.x, at.atoms, at.atoms)
             assert hessian is not None

@@ -14,7 +14,10 @@ from conepursuit.atoms.base import Atoms
 from conepursuit.pursuit.domains import Domain
 
 TIE = 1e-13
-"""Scores that differ by less than this times ||g|| ||a|| agree up to the rounding of a sum."""
+"""Scores that differ by at most this times ||g|| ||a|| tie: rounding may have set them apart.
+
+Of atoms that tie the one of largest weight is taken.
+"""
 
 
 class Line(NamedTuple):
@@ -23,7 +26,7 @@ class Line(NamedTuple):
     Attributes
     ----------
     slope : float
-        That of f, with the penalty, at the start.
+        The slope of f, with the penalty, at the start.
     max_step : float
         The longest step allowed.
     charge : float
@@ -63,7 +66,7 @@ class Direction(NamedTuple):
 
     @property
     def line(self) -> Line:
-        """What a line search along d has to know."""
+        """Slope, longest step and charge of d, as a line search takes them."""
         return Line(self.slope, self.max_step, self.charge)
 
 
@@ -105,7 +108,11 @@ class Iterate:
         return vector
 
     def moved(self, d: Direction, step: float, vector: Array) -> Iterate:
-        """Return x + step * d; where the step is the largest allowed, the weight drops to zero."""
+        """Return the iterate at x + step * d; `vector` is d as an array.
+
+        After a step of `max_step` the weight that limits it is exactly zero. Atoms without weight
+        leave the active set.
+        """
         weights = self.weights * (1.0 - step * d.shrink)
         if d.away is not None:
             reduced = weights[d.away] - step * d.loss
@@ -119,7 +126,7 @@ class Iterate:
                 atoms, weights = atoms.join(d.toward), np.append(weights, added)
             else:
                 weights[place] += added
-        if not weights.all():  # S holds the atoms with weight, and no others
+        if not weights.all():  # the active set holds atoms with weight only
             keep = np.flatnonzero(weights)
             atoms, weights = atoms[keep], weights[keep]
         if atoms.factored:  # a sum of factors would grow with every step
@@ -127,7 +134,7 @@ class Iterate:
         return Iterate(self.x + step * vector, atoms, weights)
 
     def joined(self, atom: Atoms) -> Iterate:
-        """Return the iterate with an atom in its active set that has no weight yet."""
+        """Return the iterate with an atom in its active set; one that is new has weight 0."""
         if self.position(atom) is not None:
             return self
         return Iterate(self.x, self.atoms.join(atom), np.append(self.weights, 0.0))
@@ -156,9 +163,10 @@ class Local:
     answer : Atoms
         The oracle's answer z, a batch of one.
     gain : float
-        -1 where a domain of signed weights descends along -z.
+        -1 where weights may be negative and f descends along -z, otherwise 1.
     score : float
-        gain * <g, z>; z descends where it is negative, else the origin is the answer.
+        gain * <g, z>. If it is negative, f descends along gain * z; otherwise the origin counts as
+        the oracle's answer.
     cost : float
         The penalty on the weights of x.
     height : float
@@ -184,7 +192,7 @@ class Local:
 
     @property
     def accuracy(self) -> float:
-        """What the oracle's answer is worth, delta: its score over the least one."""
+        """Accuracy delta of the oracle's answer: its score over the least one; nan if unknown."""
         atoms, signed = self.domain.atoms, self.domain.signed
         least = self.floor if signed else atoms.measured(self.gradient, self.answer)
         if least is None:
@@ -194,12 +202,12 @@ class Local:
 
     @cached_property
     def scores(self) -> Vector:
-        """The scores (<g, a_i>)_i of the active atoms."""
+        """The scores (<g, a_i>)_i of the active atoms, plus the penalty."""
         return self.iterate.atoms.rescore(self.gradient, self.answer) + self.domain.penalty
 
     @cached_property
     def noise(self) -> Vector:
-        """The rounding of the scores."""
+        """How far each of `scores` may be off by rounding."""
         return TIE * norm(self.gradient) * self.iterate.atoms.norms()
 
     @cached_property
@@ -208,7 +216,7 @@ class Local:
 
         Exact line searches make ties, and rounding must not decide them (errata A3). Where
         scores agree up to rounding the atom of largest weight is taken, which clips the step
-        least. The origin, whose weight in a cone has no bound, so goes before every atom.
+        least. The origin wins every tie, since its weight in a cone has no bound.
         """
         if not len(self.iterate.weights):
             return None
@@ -221,10 +229,11 @@ class Local:
 
     @cached_property
     def settled(self) -> tuple[Atoms, float]:
-        """The atom z with its ties settled, and its score, 0 where it descends by rounding only.
+        """The atom z to go to, and its score, which is 0 if z descends by rounding only.
 
-        Where active atoms score as low as the oracle's answer, up to rounding, the one of largest
-        weight takes its place; where they score lower, since the oracle is rough, with its score.
+        It is the oracle's answer unless active atoms score as low, up to rounding. Of those z is
+        the one of largest weight. It gets the oracle's score, or its own if that is lower by more
+        than rounding, as it may be with an approximate oracle.
         """
         if not len(self.iterate.weights):
             return self.answer, min(self.score, 0.0)
@@ -240,7 +249,11 @@ class Local:
         return z, score if score < -self.noise[best] else 0.0
 
     def _heaviest(self, near: Array, best: int) -> int:
-        """Return the atom of largest weight among those near `best`, by their own rounding too."""
+        """Return the atom of largest weight among those whose scores tie with that of `best`.
+
+        `near` says which agree with it up to the rounding of `best`. They must agree up to their
+        own rounding as well.
+        """
         places = near.nonzero()[0]
         if len(places) == 1:
             return best

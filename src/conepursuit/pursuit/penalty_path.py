@@ -1,4 +1,4 @@
-"""The path of penalised fits, from the penalty at which nothing is fitted down."""
+"""Fits for many penalties, from the least one at which all weights are zero down."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PenaltyPath:
     penalties : array
         In the order of the fits, from large to small.
     results : list of Result
-        One for each.
+        One for each penalty.
     """
 
     penalties: Vector
@@ -50,12 +50,12 @@ class PenaltyPath:
 
     @property
     def gaps(self) -> Vector:
-        """How far each may be from the least value."""
+        """The gap of every fit: a bound on its distance from the least value, or an estimate."""
         return np.array([result.certificate.gap for result in self.results])
 
     @property
     def n_atoms(self) -> Array:
-        """How many atoms have weight."""
+        """How many atoms have weight in every fit."""
         return np.array([len(result.weights) for result in self.results])
 
     def coefficients(self, atoms: Dictionary) -> Array:
@@ -134,14 +134,14 @@ def largest_penalty(objective: Objective, atoms: AtomSet) -> float:
 
 
 def penalty_grid(largest: float, n_penalties: int, ratio: float) -> Vector:
-    """Return penalties that fall geometrically from the largest to a share of it."""
+    """Return penalties that fall geometrically from `largest` to `ratio` times that."""
     if not (is_number(ratio) and 0 < ratio < 1):
         raise ValueError(f"ratio must lie between 0 and 1; got {ratio!r}.")
     return largest * np.geomspace(1.0, float(ratio), count(n_penalties, "n_penalties"))
 
 
 def descending(penalties: Any) -> Vector:
-    """Return penalties from large to small, or say why they are none."""
+    """Return penalties from large to small; negative or infinite ones raise a ValueError."""
     given = as_real_array(penalties, "penalties").astype(np.float64).reshape(-1)
     if not len(given) or not np.isfinite(given).all() or given.min() < 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a run yields, and what it returns."""
+"""The state of each iteration, the trace of a run, and its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from conepursuit.pursuit.iterate import Direction, Iterate
 from conepursuit.status import Certificate, Status
 
 LITTLE = 1e-10
-"""Share of f and its decrease up to which a gap may be called rounding."""
+"""Up to this share of |f(x)| + |decrease| a gap that is the rounding of its proof is accepted.
+
+`State.within` does not accept a larger one for that reason, and the run goes on.
+"""
 
 
 class State(NamedTuple):
@@ -40,7 +43,7 @@ class State(NamedTuple):
     good : bool
         Whether that step was good: not clipped at the weight of an atom.
     rounding : float
-        How much of f(x) is rounding.
+        The gap that the rounding of f(x) alone may cause.
     """
 
     iteration: int
@@ -56,7 +59,8 @@ class State(NamedTuple):
     def within(self, tol: float) -> bool:
         """Return whether gap <= tol * (f(0) - f(x)), or is no more than rounding.
 
-        That is the rounding of f, or twice what the certificate allows for it, if that is little.
+        Rounding is `rounding`, or twice that of the certificate, which counts up to `LITTLE` times
+        |f(x)| + |decrease|.
         """
         little = LITTLE * (abs(self.value) + abs(self.decrease))
         rounding = max(self.rounding, min(2.0 * self.certificate.rounding, little))
@@ -74,7 +78,7 @@ class Trace(Mapping[str, Array]):
     Attributes
     ----------
     start : str
-        Where the run began: "origin", "given", or which multiple of atoms.
+        Where the run began: "origin", "given", or "multiple of" an atom or of a sum of atoms.
     """
 
     KEYS = (
@@ -141,7 +145,7 @@ class Trace(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class Result:
-    """What `minimize` found, with the proof.
+    """What `minimize` found, with its certificate.
 
     Attributes
     ----------
@@ -178,7 +182,7 @@ class Result:
 
     @property
     def weights(self) -> Vector:
-        """Their weights."""
+        """The weights of `atoms`."""
         return self.iterate.weights
 
     @property

@@ -22,27 +22,30 @@ Callback: TypeAlias = Callable[[State], bool | None]
 
 
 RISE = 1e-9
-"""Share of f and of its decrease by which f may seem to rise through rounding."""
+"""A rise of f by up to this share of |f| + |decrease| is rounding.
+
+More, under a rule that promises descent, ends a run with the status RISING.
+"""
 
 
 def iterates(
     objective: Objective, domain: Domain, algorithm: Algorithm, *, start: Any = None
 ) -> Generator[State, Iterate | None, Status]:
-    """Yield the states of an algorithm, without end unless there is nowhere to go.
+    """Yield the states of an algorithm until it can go no further; there is no other limit.
 
     Parameters
     ----------
     objective : Objective
         What to minimise.
     domain : Cone, Span or Hull
-        Over what.
+        What to minimise over.
     algorithm : Algorithm
-        How.
+        How to minimise.
     start : Result, Iterate or array_like, optional
         Where to start: a result, its iterate, or the weights of all atoms of a finite set, such as
-        the columns of a Dictionary. The origin by default, or if f or its gradient is infinite at
-        what is given; where they are infinite at the origin, too, the best multiple of an atom, or
-        of the sum of a few.
+        the columns of a Dictionary. By default, or if f or its gradient is infinite there, a run
+        starts at the origin; if they are infinite at the origin too, at the best multiple of an
+        atom, or of the sum of a few.
 
     Returns
     -------
@@ -78,7 +81,10 @@ def _begun(
 def _states(
     objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate, reference: float
 ) -> Generator[State, Iterate | None, Status]:
-    """Run the loop; an iterate that is sent replaces the current one."""
+    """Run the loop; an iterate that is sent replaces the current one.
+
+    The decrease of a state is measured from the value `reference`.
+    """
     update, certify = algorithm.start(objective), certifier(objective, domain)
     iteration, step, good = 0, nan, True
     while True:
@@ -108,10 +114,11 @@ def _states(
 
 
 def _nowhere_to_go(state: State, domain: Domain) -> Status:
-    """Return what it means that no direction descends.
+    """Return the status of a run that ends because no direction descends.
 
-    With an exact oracle x is a minimiser; an approximate one may have missed a descent, which the
-    certificate knows.
+    It is STATIONARY if the gap is small. Otherwise, or if nothing is known of the accuracy of the
+    oracle, it is STALLED: an approximate oracle may have missed an atom that descends. A slope of
+    NaN is DIVERGED.
     """
     if not state.direction.slope >= 0:
         return Status.DIVERGED
@@ -192,7 +199,7 @@ def minimize(
         if callback is not None and hasattr(callback, "close"):
             callback.close()
     state = watch.last if status.success else watch.best
-    if state is None:  # before there was anything to return
+    if state is None:  # the run ended before its first state
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         raise ValueError(
@@ -207,7 +214,7 @@ def minimize(
 
 
 class Limits(NamedTuple):
-    """When a run ends that would go on."""
+    """The arguments of `minimize` that end a run."""
 
     max_iter: int
     tol: float
@@ -233,12 +240,12 @@ class _Watch:
         return self.trace.n_states - 1
 
     def follow(self, run: Generator[State, Iterate | None, Status]) -> Status:
-        """Consume a run until it ends or shall end."""
+        """Take the states of a run until it ends by itself or `stop` ends it."""
         status = None
         while status is None:
             try:
                 state = next(run)
-                # x has drifted: claim nothing before it is made afresh
+                # Rounding moves x away from the sum of its atoms: test again with x made afresh.
                 if state.within(self.limits.tol):
                     state = run.send(state.iterate.recomputed())
             except StopIteration as end:
@@ -247,7 +254,7 @@ class _Watch:
         return status
 
     def stop(self, state: State) -> Status | None:
-        """Record a state and return why the run shall end there, if it shall."""
+        """Record a state; return the status if the run is to end there, otherwise None."""
         elapsed = perf_counter() - self.began
         if self.last is None and self.trace.start == "origin" and len(state.iterate.weights):
             keys = state.iterate.atoms.keys

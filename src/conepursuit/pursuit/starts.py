@@ -1,4 +1,4 @@
-"""From what a user gives to an iterate of a domain."""
+"""Iterates of a domain, made from what a user gives: a result, weights or an x."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_fit(objective: Objective, domain: Domain) -> None:
 def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
     """Return a result, an iterate, or the weights of all atoms of a finite set as an iterate.
 
-    Atoms are made anew from their keys, so that they are the domain's own.
+    Atoms are made anew from their keys, by the atom set of the domain.
     """
     point = getattr(point, "iterate", point)
     if isinstance(point, Iterate):
@@ -73,8 +73,8 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
 def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Iterate, float, bool]:
     """Return where a run starts, f at its reference, and whether the start given was taken.
 
-    The reference, which the decrease of f is measured from, is the origin or, where f or its
-    gradient is infinite there, the best multiple of a few atoms; where that is not to be had, the
+    The decrease of f is measured from the reference. That is the origin or, where f or its
+    gradient is infinite there, the best multiple of a few atoms; where none is found, it is the
     start given. A run starts from the reference if no start is given, or one where f or its
     gradient is infinite.
     """
@@ -105,10 +105,11 @@ def _finite_value(objective: Objective, domain: Domain, iterate: Iterate) -> flo
 def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     """Return the best multiple of one atom, or of the sum of a few, where f is finite.
 
-    For an f that is infinite at the origin. The first atom is the oracle's answer just below the
-    best multiple of the array of ones; while f is still infinite, the atom joins that the gradient
-    asks for a little inside the domain, where entries that are not reached are the steepest. If
-    that does not lead there, all atoms of a finite set are tried together, and one by one.
+    It is for an f that is infinite at the origin. The first atom is the oracle's answer to the
+    gradient just below the best multiple of the array of ones. While f is infinite on all multiples
+    of the sum of the atoms, one more joins: the oracle's answer to the gradient a little inside the
+    domain, on the entries that no atom reaches yet. If the oracle has no new atom, all atoms of a
+    finite set are tried together, then one by one.
     """
     everywhere = objective.covering_atom()
     if everywhere is not None:
@@ -122,12 +123,12 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
             f"{objective!r}, or its gradient, is infinite or NaN at the origin, and at every "
             "multiple of the array of ones. Give start=, a point where both are finite."
         )
-    # Of data that are constant, all slopes are zero at the best multiple, but not below it.
+    # If the data are constant, all slopes are zero at the best multiple, but not below it.
     atoms, x, margin = domain.atoms.empty(), objective.origin(), 0.9 * level
     while True:
         wanted = objective.value_and_gradient(x + margin * inside)[1]
         if len(atoms):
-            wanted = wanted * (x <= 0)  # what is not reached yet
+            wanted = wanted * (x <= 0)  # entries not reached yet
         atom = domain.atoms.lmo(wanted)
         if atom.keys[0] in atoms.keys or not float(atom.norms()[0]) > 0:
             return _some_multiple(objective, domain)
@@ -139,7 +140,7 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
 
 
 def _multiple(objective: Objective, domain: Domain, atoms: Atoms) -> Iterate | None:
-    """Return the best multiple of the sum of atoms at unit length, None if f is infinite there."""
+    """Return the best multiple of the sum of unit atoms; None if f is infinite on all of them."""
     weights = 1.0 / atoms.norms()
     x = atoms.combine(weights)
     best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
@@ -167,7 +168,7 @@ def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
 
 
 def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:
-    """Return the s > 0 that minimises f(s v) + s * charge, None where no s tried is finite."""
+    """Return the s > 0 that minimises f(s v) + s * charge; None if f is infinite at all s tried."""
 
     def slope(power: float) -> float:
         value, gradient = objective.value_and_gradient(10.0**power * vector)
@@ -192,7 +193,7 @@ def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | 
 
 
 def _full_weights(domain: Domain, point: Any) -> Any:
-    """Return the weights of all atoms as a vector."""
+    """Return the weights of all atoms as a vector; other sets than finite ones are refused."""
     n = getattr(domain.atoms, "n_atoms", None)
     if n is None:
         raise ValueError(
@@ -241,14 +242,17 @@ def point_to_certify(
             )
         x, weights = (None, point) if is_weights else (point, None)
     if x is not None and isinstance(domain.atoms, UnitVectors):
-        x, weights = None, x  # they are the same
+        x, weights = None, x  # the weights of unit vectors are the entries of x
     if weights is not None:
         return as_iterate(objective, domain, weights), True
     return _bare_point(objective, domain, x)
 
 
 def _bare_point(objective: Objective, domain: Domain, x: Any) -> tuple[Iterate, bool]:
-    """Return an x without weights; the gauge says whether it lies in the domain."""
+    """Return x as an iterate without atoms, and whether it is known to lie in the domain.
+
+    The gauge of the atoms tells, where they have one; an x outside raises a ValueError.
+    """
     full = as_float_array(x, "x")
     if full.shape != tuple(objective.shape):
         raise ValueError(f"x must have shape {tuple(objective.shape)}; got {full.shape}.")

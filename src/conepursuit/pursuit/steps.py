@@ -21,13 +21,16 @@ Stepper: TypeAlias = Callable[[Array, Array, Direction], float]
 """Takes x, d as an array, and the Direction; returns the step."""
 
 EXPANSIONS = 150
-"""Tenfold longer steps tried before a line counts as one without a minimum."""
+"""The most steps tried in search of a minimum on a line, each up to ten times the one before.
+
+If f still falls after these, it counts as falling without end.
+"""
 
 HUGE = 1e100
-"""Slopes above this are no rounding, and their squares may overflow."""
+"""Slopes above this are never taken for rounding; the norms to compare them with may overflow."""
 
 FLAT = 1e-14
-"""Slopes below this times ||g|| ||d|| are rounding."""
+"""Positive slopes of at most this times ||g|| ||d|| are rounding and count as zero."""
 
 
 class StepRule(Protocol):
@@ -43,7 +46,8 @@ class StepRule(Protocol):
 class ShortStep:
     """Minimise the quadratic upper bound f(x) + s <g, d> + s^2 L/2 ||d||^2.
 
-    The rule of Algorithms 2 and 3; it needs L, and for L = 1 and least squares it is exact.
+    The rule of Algorithms 2 and 3 of the paper. It needs L; for least squares, with L = 1, it is
+    the exact step.
     """
 
     monotone: ClassVar[bool] = True
@@ -60,7 +64,7 @@ class ShortStep:
 
 @dataclass(frozen=True)
 class CurvatureStep:
-    """The affine-invariant step rho^2 <-g, d> / C of Algorithms 5 and 6.
+    """The affine-invariant step rho^2 <-g, d> / C of Algorithms 5 and 6 of the paper.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ class AdaptiveStep:
 
 @dataclass(frozen=True)
 class OpenLoopStep:
-    """The step 2 / (t + 2) of Frank-Wolfe, which looks at nothing; f may rise."""
+    """The step 2 / (t + 2) of Frank-Wolfe in iteration t, whatever f is; f may rise."""
 
     monotone: ClassVar[bool] = False
     shares: ClassVar[bool] = True
@@ -162,9 +166,9 @@ class OpenLoopStep:
 
 
 def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -> float:
-    """Return the slope at a point of the line, inf outside the domain of f.
+    """Return the slope <grad f, vector> + charge at a point of a line, inf outside the domain of f.
 
-    What is left after rounding counts as zero.
+    A positive slope that may be rounding (`FLAT`) counts as zero.
     """
     value, gradient = objective.value_and_gradient(point)
     if not isfinite(value):
@@ -179,13 +183,16 @@ def slope_at(objective: Objective, point: Array, vector: Array, charge: float) -
 def shortened(
     objective: Objective, x: Array, vector: Array, line: Line, step: float
 ) -> tuple[float, float]:
-    """Return a step of at most `step` that does not pass the minimum, and the slope there."""
+    """Return a step of at most `step` that does not pass the minimum, and the slope there.
+
+    The step is 0 if none is found.
+    """
     for attempt in range(200):
         there = slope_at(objective, x + step * vector, vector, line.charge)
         if there <= 0:
             return step, there
         secant = line.slope / (line.slope - there) if there < inf else 0.5
-        # A pole at x makes every secant end near the far point; then halving gets there.
+        # If f is very steep at x, secants hardly shorten the step: then it is halved.
         step *= min(max(secant, 0.05), 0.95 if attempt < 3 else 0.5)
     return 0.0, line.slope
 
@@ -197,17 +204,18 @@ def damped(
 
     Notes
     -----
-    The step 1 is tried first. A step is taken if f does not rise, beyond rounding, and its slope
-    there is at most a tenth of that at the start; one that is too long is shortened by the secant
-    rule. Where the slope is still steep, since the model has seen more curvature than there is on
-    the way, the step is made longer by the same rule, up to ``line.max_step``.
+    The step 1 is tried first. A step is taken if f does not rise, beyond rounding, and does not
+    ascend there by more than a tenth of the slope at the start; one that is too long is shortened
+    by the secant rule. Where f still descends there by more than a fifth of that slope, the model
+    has too much curvature, and the step is made longer by the same rule, up to ``line.max_step``.
+    The step is 0 if none is taken.
     """
     step, slack = 1.0, 4e-16 * abs(value)
     taken: tuple[float, float, Array] | None = None
     for attempt in range(100):
         there, gradient = objective.value_and_gradient(x + step * vector)
         slope = inner(gradient, vector) + line.charge if isfinite(there) else inf
-        bend = slope - line.slope  # none on a straight piece of f
+        bend = slope - line.slope  # 0 on a straight piece of f
         secant = 0.5 if not isfinite(slope) else (-line.slope / bend if bend > 0 else inf)
         if slope <= -0.1 * line.slope and there + step * line.charge <= value + slack:
             taken = step, there, gradient
@@ -217,7 +225,7 @@ def damped(
         elif taken is not None:
             break
         else:
-            # A bend close to x makes every secant end near the far point; then halving gets there.
+            # If f bends close to x only, secants hardly shorten the step: then it is halved.
             step *= min(max(secant, 0.05), 0.95 if attempt < 3 else 0.5)
     return taken or (0.0, value, gradient)
 

@@ -13,7 +13,11 @@ import numpy as np
 from conepursuit.arrays import Array, Vector
 
 TOLERANCE = 1e-14
-"""An atom enters if its gradient exceeds this share of the largest one at the start."""
+"""An atom without weight gets some if its slope is steeper than this share of the steepest one.
+
+Slopes are entries of the gradient of the model, over the roots of the diagonal of Q; the steepest
+one is that at the start. Slopes that are less steep are rounding.
+"""
 
 
 class Factor:
@@ -34,7 +38,7 @@ class Factor:
         self._face: tuple[float, Factor] | None = None
 
     def face(self, Q: Array) -> tuple[float, Factor]:
-        """Return what Q is raised by on a face of constant sum, and the factor of the raised Q."""
+        """Return the number that `_on_face` adds to all entries of Q, and the factor of the sum."""
         if self._face is None:
             self._face = float(np.diag(Q).mean()) or 1.0, Factor()
         return self._face
@@ -48,7 +52,10 @@ class Factor:
             self.rows, self.order = rows, order
 
     def keep(self, positions: Sequence[int] | Array, n: int) -> None:
-        """Renumber after all but the atoms at `positions` have left a set of n."""
+        """Renumber after all but the atoms at `positions` have left a set of n.
+
+        If an atom of the factor has left, the factor is forgotten.
+        """
         new = np.full(n, -1, dtype=np.intp)
         new[positions] = np.arange(len(positions))
         order = new[self.order[: self.count]]
@@ -84,7 +91,7 @@ def free(Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
 def bounded(Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: float) -> Vector:
     """Return the minimiser of the model over v >= 0 with sum(v) <= radius."""
     on_face = float(weights.sum()) >= radius * (1 - 1e-12)
-    if on_face:  # as long as it wants to grow, it stays there
+    if on_face:  # with a multiplier >= 0 the sum would grow if it could: v stays on the face
         v, multiplier = _on_face(Q, scores, weights, factor, radius)
         if multiplier >= 0:
             return v

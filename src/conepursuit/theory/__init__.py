@@ -1,7 +1,7 @@
-"""The theory as a laboratory: widths, gauges, curvature constants, and the rates of the theorems.
+"""Widths, gauges and curvature constants of given atoms, and the rates of the theorems.
 
 Atoms are the columns of a matrix, or a finite atom set; the origin is implied, given or not. See
-docs/theory.md for what the theorems say and what is true.
+docs/theory.md for what the theorems say and which corrections they need.
 
 >>> import numpy as np
 >>> from conepursuit.theory import cone_width, pyramidal_width

@@ -16,10 +16,13 @@ from conepursuit.theory.sets import as_points
 from conepursuit.theory.widths import hull_distance
 
 MOST_BASES = 200_000
-"""Bases whose least singular values are computed for a lower bound."""
+"""The most bases that are tried for a lower bound on the cone width; with more the bound is 0."""
 
 SINGULAR_ROUNDING = 1e-13
-"""What a singular value of points within the unit ball may be off by."""
+"""How far a singular value of points within the unit ball may be off.
+
+One that is at most this counts as zero, and lower bounds are reduced by it.
+"""
 
 
 class Bracket(NamedTuple):
@@ -49,7 +52,8 @@ def cone_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) -> Brac
 
     Notes
     -----
-    *Lower.* Every feasible r is B b with B linearly independent atoms and b >= 0 off S; so
+    *Lower.* Every feasible r is B b with B linearly independent atoms and b >= 0 off the active
+    set S; so
     ``||r||^2 = <r, B b> <= max(sum b+, sum b-) * w(r)``, w the width along r, and w(r) / ||r|| is
     at least sigma_min(B) / sqrt(rank). For linearly independent atoms that is one singular value;
     otherwise all bases are tried if there are at most 200,000, and beyond that the bound is 0. It
@@ -122,7 +126,7 @@ def _least_basis(atoms: Array) -> float:
     while chunk := list(islice(subsets, 5000)):
         values = np.linalg.svd(atoms[:, chunk].transpose(1, 0, 2), compute_uv=False)[:, -1]
         least = min(least, float(values[values > SINGULAR_ROUNDING].min(initial=1.0)))
-    # Between rounding and clear values it is open which atoms are dependent.
+    # Between SINGULAR_ROUNDING and APART it is open whether atoms are dependent.
     return (least - SINGULAR_ROUNDING) / sqrt(rank) if least >= APART else 0.0
 
 
@@ -141,10 +145,10 @@ def pyramidal_width_bounds(A: Any, *, tries: int = 50, random_state: int = 0) ->
 
     Notes
     -----
-    *Lower.* For linearly independent atoms, points u of a face and w of the others' hull have
-    ``u - w = P b`` with the n + 1 points P, the sum of b zero, and ||b|| >= 2 / sqrt(n + 1): the
-    distance is at least that times the least singular value of P on vectors of sum zero. Otherwise
-    the bound is 0.
+    *Lower.* Let u be a point of a face and w one of the hull of the atoms off that face. For
+    linearly independent atoms ``u - w = P b`` with the n + 1 points P, the sum of b zero, and
+    ||b|| >= 2 / sqrt(n + 1): the distance is at least that times the least singular value of P on
+    vectors of sum zero. Otherwise the bound is 0.
 
     *Upper.* The cone width is never smaller, and neither is the distance of a vertex from the hull
     of the other atoms.

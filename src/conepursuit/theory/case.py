@@ -1,4 +1,4 @@
-"""A run with the constants that the theorems ask for."""
+"""A run with the constants that the theorems need, and the bounds that apply to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from conepursuit.theory.sets import atoms_as_columns, diameter, radius
 from conepursuit.theory.widths import cone_width
 
 DIFFERENCE_ROUNDING = 1e-14
-"""Share of |f| that is rounding in a difference of two values."""
+"""A difference of two values of f may be off by this share of the largest |f| of a run."""
 
 KINDS = {
     "NNMP": {"forward", "shrink"},
@@ -34,7 +34,7 @@ KINDS = {
     "PWMP": {"forward", "away", "pairwise"},
     "FCMP": {"refit", "forward", "away", "pairwise"},
 }
-"""The directions of the algorithms."""
+"""The kinds of directions that a run of each algorithm may have."""
 
 
 def good_steps(result: Result) -> Vector:
@@ -45,7 +45,29 @@ def good_steps(result: Result) -> Vector:
 
 @dataclass(frozen=True)
 class Case:
-    """A run with the constants that the theorems ask for."""
+    """A run with the constants that the theorems need.
+
+    Attributes
+    ----------
+    result, objective, domain, algorithm
+        The run, and the problem and the algorithm that made it.
+    given_optimum, given_width, given_convexity
+        The values of `optimum`, `width` and `convexity` that the user gives, None to compute them.
+    atoms : array of shape (d, n)
+        The atoms as columns.
+    optimum : Result
+        A minimiser.
+    width, convexity : float
+        The `cone_width` and the `strong_convexity_constant`, or lower bounds.
+    errors : array
+        f(x_t) - f* at every state.
+    rho : float
+        The largest sum of weights, of all iterates and of the minimiser.
+    accuracy : float
+        delta of the oracle.
+    away : bool
+        Whether the algorithm is AMP.
+    """
 
     result: Result
     objective: Objective
@@ -90,7 +112,7 @@ class Case:
                 )
 
     def _check_run(self) -> None:
-        """Raise ValueError if the run cannot be one that a theorem speaks of."""
+        """Raise a ValueError if no theorem applies to the run, or another algorithm made it."""
         trace, name = self.result.trace, type(self.algorithm).__name__
         strange = set(trace["kind"][:-1]) - KINDS[name if name in KINDS else "FCMP"]
         if strange:
@@ -158,6 +180,7 @@ class Case:
         )
 
     def _enumerated(self, compute: Callable[[], float], name: str) -> float:
+        """Return a constant; where the set is too large, the error names the argument to give."""
         try:
             return compute()
         except TooLargeError as error:
@@ -165,12 +188,12 @@ class Case:
 
     @property
     def rounding(self) -> float:
-        """What a difference of values may be off by."""
+        """How far a difference of two values of f may be off by rounding."""
         return DIFFERENCE_ROUNDING * float(np.abs(self.result.trace["value"]).max())
 
     @property
     def noise(self) -> float:
-        """What f(x) - f* may be off by."""
+        """How far f(x) - f* may be off, by rounding or by the gap of the optimum."""
         return max(self.rounding, self.optimum.certificate.gap)
 
     @cached_property
@@ -194,13 +217,16 @@ class Case:
 
     @property
     def by_norms(self) -> bool:
-        """Whether the steps are at least as good as those with L."""
+        """Whether steps lower f at least as much as short steps with L: then bounds in L hold."""
         if self.objective.smoothness is None:
             return False
         return not isinstance(getattr(self.algorithm, "step", None), CurvatureStep)
 
     def curvature(self, pairwise: bool) -> float | None:
-        """Return C / rho^2 of steps that are at least as good as the affine-invariant ones."""
+        """Return a C / rho^2 whose affine-invariant steps are no better than those of the run.
+
+        The bounds with C hold then. It is None where no such C is known.
+        """
         if isinstance(self.algorithm, FCMP):
             exact = self.algorithm.variant == 1
         else:
@@ -215,7 +241,10 @@ class Case:
         return curvature_constant(self.objective, self.atoms, pairwise=pairwise)
 
     def _checked_curvature(self, step: CurvatureStep, pairwise: bool) -> float:
-        """Return C / rho^2 of a step, if it bounds the curvature, as far as that is known."""
+        """Return C / rho^2 of a step rule.
+
+        If it is too small for a quadratic, whose curvature constant is known, raise a ValueError.
+        """
         given = step.curvature / step.rho**2
         if self.objective.quadratic:
             least = curvature_constant(self.objective, self.atoms, pairwise=pairwise)
@@ -228,7 +257,7 @@ class Case:
         return given
 
     def sublinear(self) -> Iterator[tuple[str, Vector]]:
-        """Yield the bounds of order 1 / t."""
+        """Yield name and values, over the states, of each bound of order 1 / t that applies."""
         common: dict[str, Any] = {"start": self.errors[0], "accuracy": self.accuracy}
         t, L = np.arange(len(self.errors)), self.objective.smoothness
         if isinstance(self.algorithm, NNMP | FCMP):
@@ -256,7 +285,7 @@ class Case:
                 )
 
     def linear(self) -> Iterator[tuple[str, float]]:
-        """Yield the rates beta of good steps."""
+        """Yield name and beta of each linear rate that applies: good steps leave 1 - beta."""
         if isinstance(self.algorithm, NNMP):
             return
         common: dict[str, Any] = {"accuracy": self.accuracy, "away": self.away}

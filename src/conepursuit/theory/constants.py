@@ -1,4 +1,4 @@
-"""The affine-invariant constants of an objective on an atom set: its curvature both ways."""
+"""The affine-invariant constants of an objective on an atom set: curvature, strong convexity."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from conepursuit.theory.sets import as_points, diameter, radius
 from conepursuit.theory.widths import cone_width
 
 NULL = 1e-13
-"""Eigenvalues of a Hessian below this share of the largest are rounding."""
+"""Eigenvalues of a Hessian of at most this share of the largest are rounding and count as zero."""
 
 SLOPING = 1e-9
-"""Share of a gradient beyond which its part along the null space of the Hessian is real."""
+"""The part of a gradient in the null space of the Hessian is rounding up to this share of it.
+
+With a larger part f falls along a line without bending, and its strong convexity is 0.
+"""
 
 
 def curvature_constant(

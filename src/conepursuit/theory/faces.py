@@ -13,13 +13,19 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.theory.sets import Points, as_points
 
 SAME, APART = 1e-11, 1e-8
-"""Distances within the unit ball that are rounding, and those that are not."""
+"""Distances within the unit ball of at most SAME are rounding, those of at least APART are real.
+
+Between them neither is certain, and `positive` raises a ValueError.
+"""
 
 LARGEST, BUDGET = 1e6, 1e8
-"""The most facets of one hull and of all, by their largest possible number; half a minute."""
+"""The most facets that one hull, and all hulls of a computation together, may possibly have.
+
+That takes half a minute. Where there may be more, a TooLargeError is raised.
+"""
 
 MOST_FACES = 5000
-"""The most faces of a set, and the most active sets on one of them."""
+"""The most faces of a set, and the most active sets on one of them; more are a TooLargeError."""
 
 
 class TooLargeError(ValueError):
@@ -35,10 +41,10 @@ class TooLargeError(ValueError):
 
 
 def charge(n_points: int, dimension: int, spent: float = 0.0) -> float:
-    """Return what was spent and the largest number of facets of a hull of so many points.
+    """Return `spent` plus the largest number of facets that a hull of `n_points` points can have.
 
-    By McMullen's theorem a polytope has no more facets than a cyclic one. Raises TooLargeError
-    where the sum exceeds the budget.
+    By McMullen's theorem that is the number of a cyclic polytope. Raises TooLargeError where it
+    exceeds `LARGEST`, or the sum `BUDGET`.
     """
     half = dimension // 2
     most = comb(max(n_points - half, 0), half) + comb(max(n_points - half - 1, 0), half)
@@ -65,7 +71,7 @@ def positive(distances: Array) -> Array:
 
 
 def enumerable(A: Any) -> Points:
-    """Read atoms for an enumeration, which must be able to tell the shortest from the origin."""
+    """Read atoms; raise a ValueError if the shortest is too short to be told from the origin."""
     points = as_points(A)
     shortest = float(np.linalg.norm(points.rows[1:], axis=1).min())
     if shortest < APART:
@@ -86,7 +92,7 @@ def span(rows: Array) -> Array:
 def facets(rows: Array) -> tuple[Array, Vector]:
     """Return the facets <n, x> <= b of a hull in its affine hull, with unit normals n.
 
-    Simplices of one facet are facets of their own. A point has none.
+    A facet that is not a simplex is returned as several, one for each simplex. A point has none.
     """
     start = rows[0]
     basis = span(rows - start)

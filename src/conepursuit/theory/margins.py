@@ -1,4 +1,4 @@
-"""Theorems held against runs."""
+"""The bounds of the theorems, compared with runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from conepursuit.pursuit.results import Result
 from conepursuit.theory.case import Case, good_steps
 
 CLEAR = 100.0
-"""Differences count where they are so many times what rounding may make of them."""
+"""Margins are taken where f(x) - f*, or a decrease, exceeds this many times its rounding.
+
+Where it does not, the margin is nan.
+"""
 
 
 class Margins(dict[str, Array]):
-    """For each bound an array over the states of a run: promised over measured, or the inverse.
+    """For each bound of the paper an array of margins, one for each state of a run.
 
-    At least 1 where the theorem holds; nan where it says nothing, or where rounding is all that
-    could be seen.
+    A margin is a bound on f(x) - f* over its measured value, or a measured decrease over the one
+    that is promised. It is at least 1 where the theorem holds, and nan where the theorem says
+    nothing or rounding hides the answer.
     """
 
     @property
@@ -40,7 +44,7 @@ def rate_bounds(
     width: float | None = None,
     convexity: float | None = None,
 ) -> dict[str, Vector]:
-    """Return every bound of the paper that speaks of a run, as curves over its states.
+    """Return every bound of the paper that applies to a run, as curves over its states.
 
     Parameters
     ----------
@@ -92,8 +96,8 @@ def check_rates(
     -------
     Margins
         For the sublinear bounds, the bound over f(x_t) - f* at state t > 0. For the geometric
-        decrease of Theorems 3 and 6, what the step from state t gained over what it had to gain,
-        beta (f(x_t) - f*); nan at bad steps, of which nothing is promised. Margins below 1, by
+        decrease of Theorems 3 and 6, the decrease in the step from state t over the one promised,
+        beta (f(x_t) - f*); nan at bad steps, for which nothing is promised. Margins below 1, by
         more than rounding, are violations.
 
     Examples
@@ -110,13 +114,13 @@ def check_rates(
     errors, good = case.errors, result.trace["good"]
     seen = errors > CLEAR * case.noise
     margins = Margins()
-    claimed = seen & (np.arange(len(errors)) > 0)  # at the start a bound is eps_0 and more
+    claimed = seen & (np.arange(len(errors)) > 0)  # at t = 0 a bound says nothing
     for name, bound in case.sublinear():
         margins[name] = np.divide(bound, errors, out=np.full(len(errors), np.nan), where=claimed)
     gained = np.append(errors[:-1] - errors[1:], np.nan)
     for name, beta in case.linear():
         promised = beta * errors
-        # What is told by differences must be clear of rounding itself, not f(x) - f* alone.
+        # The decrease must exceed its rounding, too, not f(x) - f* alone.
         told = seen & good & (promised > CLEAR * case.rounding)
         margins[name] = np.divide(gained, promised, out=np.full(len(errors), np.nan), where=told)
     return margins

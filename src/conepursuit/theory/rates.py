@@ -15,7 +15,10 @@ import numpy as np
 from conepursuit.arrays import Array, Vector
 
 AWAY = 0.25
-"""The share of the pairwise rate that is left to AMP: the half of its direction, squared (B1)."""
+"""The rate of AMP as a share of the pairwise rate (B1).
+
+The steeper of z and -v has at least half the slope of z - v, and the rate has its square.
+"""
 
 
 def sublinear_bound(

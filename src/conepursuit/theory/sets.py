@@ -16,16 +16,19 @@ from conepursuit.least_squares.api import nnls
 from conepursuit.linear import as_matrix, dense
 
 ORIGIN = -1
-"""Stands for the origin among indices of columns."""
+"""The index that stands for the origin among the indices of columns."""
 
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""Options of HiGHS, whose defaults are 1e-7."""
+"""Options of HiGHS: tighter tolerances than its defaults of 1e-7."""
 
 INNER_ROUNDING = 4e-15
-"""Share of the norms by which an inner product may be off."""
+"""An inner product of up to this share of the norms is rounding and counts as not positive."""
 
 NEAR = 2e-7
-"""Share of its norm by which a point outside the cone may count as inside."""
+"""A point whose distance from the cone is at most this share of its norm may count as inside.
+
+One that is farther away has an infinite gauge.
+"""
 
 
 @dataclass(frozen=True)
@@ -131,12 +134,12 @@ class AtomicNorm(float):
     Attributes
     ----------
     weights : array of shape (n,) or None
-        w >= 0 with A w = x and sum(w) the gauge: no more is needed. None where the gauge is
-        infinite.
+        w >= 0 with A w = x and sum(w) equal to the gauge, which is therefore no larger. None where
+        the gauge is infinite.
     dual : array of shape (d,)
-        u with <u, a> <= 1 for every atom, so that <u, x> = <u, A w> <= sum(w) for all w, and with
-        <u, x> equal to the gauge: no less will do. Where the gauge is infinite, u separates x from
-        the cone: <u, a> <= 0 for every atom and <u, x> > 0.
+        u with <u, a> <= 1 for every atom and <u, x> equal to the gauge, which is therefore no
+        smaller: <u, x> = <u, A w> <= sum(w) for all w >= 0 with A w = x. Where the gauge is
+        infinite, u separates x from the cone: <u, a> <= 0 for every atom and <u, x> > 0.
     """
 
     weights: Vector | None
@@ -186,7 +189,7 @@ def atomic_norm(A: Any, x: Any) -> AtomicNorm:
         away = target - directions @ fit.x
         length = float(np.linalg.norm(target))
         below = float((away @ directions).max()) <= INNER_ROUNDING * length
-        # <u, x> = ||u||^2 must be more than what rounding may put on the atoms of x.
+        # <u, x> = ||u||^2 must exceed what the rounding of <u, a> may add up to for x.
         if below and np.linalg.norm(away) > NEAR * length:
             return _proved(inf, None, away)
         solved = gauge_programme(matrix, target - away, PRECISE)
@@ -202,7 +205,10 @@ def atomic_norm(A: Any, x: Any) -> AtomicNorm:
 
 
 def _holds(matrix: Array, x: Vector, weights: Vector, dual: Vector) -> bool:
-    """Return whether weights and dual prove each other."""
+    """Return whether weights and dual prove the gauge, up to small tolerances.
+
+    The weights must make x, the dual be at most 1 on every atom, and both give the same gauge.
+    """
     total = float(weights.sum())
     return (
         float(np.linalg.norm(matrix @ weights - x)) <= NEAR * float(np.linalg.norm(x))

@@ -1,7 +1,7 @@
 """Widths of atom sets, exact for small ones.
 
-Two readings of the cone width are here. The one of the proofs puts the origin into every active
-set; the literal one does not, and is the pyramidal width (B2 of docs/errata.md).
+The cone width of [1] can be read in two ways. The reading of the proofs puts the origin into every
+active set; the literal one does not, and is the pyramidal width (B2 of docs/errata.md).
 
 References
 ----------
@@ -27,7 +27,7 @@ from conepursuit.theory.faces import SAME, Lattice, charge, enumerable, facets, 
 from conepursuit.theory.sets import Points, as_direction, as_points, as_vector
 
 INSIDE = 1e-9
-"""Share of its norm by which a point outside a hull counts as inside."""
+"""A point x counts as inside a hull if it is outside by at most this share of ||(x, 1)||."""
 
 
 class Width(float):
@@ -51,7 +51,10 @@ class Width(float):
     def attained(
         cls, value: float, points: Points, face: Any, active: Any, direction: Vector
     ) -> Width:
-        """Return a width of scaled points in the user's units, if it is more than rounding."""
+        """Return a width of scaled points in the user's units.
+
+        If rounding leaves open whether it is zero, raise a ValueError.
+        """
         positive(np.array([value]))
         width = cls(value * points.scale)
         width.face, width.active = points.named(face), points.named(active)
@@ -90,7 +93,7 @@ def pyramidal_directional_width(A: Any, r: Any, x: Any) -> float:
 
     Notes
     -----
-    S counts only by its lowest atom along r. So the width is max <r, s> - tau, with the largest
+    Of S only the lowest atom along r matters. So the width is max <r, s> - tau, with the largest
     tau for which x lies in the hull of the atoms with <r, a> >= tau, found by bisection: log2(n)
     problems of non-negative least squares.
     """
@@ -131,7 +134,8 @@ def pyramidal_width(A: Any) -> Width:
     Returns
     -------
     Width
-        `face` is F, `active` the atoms that the nearest point of the others is made of.
+        `face` is the face F of the Notes, `active` the atoms off F whose hull holds the point
+        nearest to F.
 
     Notes
     -----
@@ -154,13 +158,22 @@ def pyramidal_width(A: Any) -> Width:
 def hull_distance(
     rows: Array, first: frozenset[int], second: frozenset[int]
 ) -> tuple[float, Vector, set[int]]:
-    """Return the distance of two hulls, the way from second to first, and who is at its foot.
+    """Return the distance of the hulls of two sets of rows, and where it is attained.
+
+    Returns
+    -------
+    distance : float
+        The distance.
+    way : array
+        The vector from the nearest point of the second hull to that of the first.
+    nearest : set of int
+        The rows that the nearest point of the second hull is made of.
 
     Notes
     -----
-    The least ||M p|| over the simplex, M the differences, is had from min ||M p||^2 +
-    (sum(p) - 1)^2 over p >= 0: along a ray the sum is 1 / (1 + ||M p||^2) of the way, which leaves
-    an increasing function of ||M p||.
+    The distance is the least ||M p|| over p >= 0 of sum 1, M the differences of all pairs of rows.
+    Such a p, up to a factor, minimises ||M p||^2 + (sum(p) - 1)^2 over p >= 0: for p of sum 1 the
+    best factor is 1 / (1 + ||M p||^2), which leaves an increasing function of ||M p||.
     """
     pairs = [(i, j) for i in first for j in second]
     ends, feet = (list(side) for side in zip(*pairs, strict=True))

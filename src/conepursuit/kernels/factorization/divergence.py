@@ -4,11 +4,14 @@ For X of m x n entries with weights M, a factor F of k x m and the other, G, of 
 
     f = sum_ij M_ij (x_ij log(x_ij / z_ij) - x_ij + z_ij) + sum_ri (l1 F_ri + l2 F_ri^2 / 2).
 
-By Jensen's inequality -log z is at most its value at the shares F_ri G_rj / z_ij of the present z.
-The least value of that bound is the multiplicative step, under which f never rises. Two kinds of
-entries it would not move: those that are zero, or next to it, though f falls as they grow, take a
-step of Newton's method instead, by itself, which cannot go too far, since f'' falls; and a row in
-which f is infinite is lifted as a whole.
+With the shares p_r = F_ri G_rj / z_ij at the present F, Jensen's inequality bounds -log z_ij at any
+other F by -sum_r p_r log(F_ri G_rj / p_r). The multiplicative step minimises this bound, so that f
+never rises. Two cases need another step:
+
+- An entry of F that is zero is not moved by a multiplicative step, and one next to zero hardly,
+  even if f falls as it grows. It takes a step of Newton's method by itself, which ends short of the
+  minimum, since f'' falls (`release`).
+- Where f is infinite in a row of X, all entries of F for that row are raised (`lift`).
 
 All thresholds are relative, so that the scales of X, F and G do not matter.
 """
@@ -24,32 +27,43 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.shared.triangular import REORDERED, dot
 
 TILE = 32768
-"""Entries of z that are held in the cache at a time."""
+"""Entries of z in a tile of rows: few enough to stay in the cache."""
 
 LEAST_ROWS = 32
-"""Rows of a tile, at least; a product of matrices with fewer is slow."""
+"""The least number of rows in a tile; a product of matrices with fewer is slow."""
 
 NEGLIGIBLE = 1e-290
-"""Where z / x is less, x / z counts as infinite, so that sums do not overflow; where F is less, it
-becomes 0, since arithmetic on what is hardly representable is slow."""
+"""Numbers below this are next to the smallest that float64 holds to full precision.
+
+Where z / x is not above it, x / z counts as infinite, so that sums do not overflow. An entry of F
+that a step makes smaller becomes 0, since arithmetic on subnormal numbers is slow. Where z itself
+is smaller and x is positive, `diverge` computes the row by `diverge_slowly`.
+"""
 
 TRAPPED = 1e-9
-"""Share of the row of X below which a component is next to zero."""
+"""Share of the sum of a row of X up to which an entry of F is next to zero.
+
+What counts is the entry times its price (see `grow`). Entries next to zero are moved by `release`
+if f falls as they grow; larger ones move by multiplicative steps alone.
+"""
 
 SLACK = 1e-7
-"""Relative excess of its pull over its price at which an entry next to zero is let out."""
+"""Relative excess of its pull over its price above which `release` moves an entry next to zero.
+
+With less, it takes multiplicative steps alone. `grow` says what pull and price are.
+"""
 
 BITS, HALF = 52, 1 << 51
-"""Bits of the fraction of a number, and half of the range of the fraction."""
+"""Bits of the fraction of a float64, and half the range of the fraction as an integer."""
 
 LOG_2 = math.log(2.0)
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def divide(x: Vector, z: Vector) -> float:
-    """Overwrite z with x / z; return the sum of x where that is infinite, for which 0 is written.
+    """Overwrite z with x / z, or with 0 where that is infinite; return the sum of x over these.
 
-    An entry x = 0 has the quotient 0, whatever z is.
+    `NEGLIGIBLE` says when a quotient counts as infinite. Where x = 0 it is 0, whatever z is.
     """
     lost = 0.0
     for j in range(len(x)):
@@ -63,10 +77,11 @@ def divide(x: Vector, z: Vector) -> float:
 def diverge(x: Vector, z: Vector, m: Vector, near: Vector, octaves: Vector) -> float:
     """Return the sum of m (x log(x / z) - x + z); without weights, m is empty.
 
-    With y = 2^e x next to z and s = (z - y) / (z + y), log(z / x) = e log 2 + 2 artanh s. If e = 0,
-    z - x - 2 x s = (z - x) s, and nothing cancels. The library's logarithm would not run in vector
-    registers; this one does, with e taken from the bits of z and x, which are about linear in their
-    logarithms. The last two arguments are work space.
+    Let e be the integer for which y = 2^e x is close to z, and s = (z - y) / (z + y). Then
+    log(z / x) = e log 2 + 2 artanh s, where artanh is a power series. If e = 0,
+    z - x - 2 x s = (z - x) s, and nothing cancels. The library's logarithm does not run in vector
+    registers; this one does. e is taken from the bits of z and x, read as integers, which are about
+    linear in their logarithms. `near` and `octaves` are work space for y and e.
     """
     n, weighted, odd = len(x), len(m) > 0, 0
     from_x, from_z, to_y = x.view(np.int64), z.view(np.int64), near.view(np.int64)
@@ -74,7 +89,7 @@ def diverge(x: Vector, z: Vector, m: Vector, near: Vector, octaves: Vector) -> f
         octave = (from_z[j] - from_x[j] + HALF) >> BITS
         octaves[j] = octave
         to_y[j] = from_x[j] + (octave << BITS)
-        odd += x[j] > 0.0 and z[j] < NEGLIGIBLE  # of which the bits are not linear
+        odd += x[j] > 0.0 and z[j] < NEGLIGIBLE  # bits of subnormals are not linear
     if odd > 0:
         return diverge_slowly(x, z, m)
     total = 0.0
@@ -95,7 +110,7 @@ def diverge(x: Vector, z: Vector, m: Vector, near: Vector, octaves: Vector) -> f
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def diverge_slowly(x: Vector, z: Vector, m: Vector) -> float:
-    """Return what `diverge` does, also where z is 0 or hardly representable."""
+    """Return what `diverge` does, also where z is 0 or subnormal, by the library's logarithm."""
     total = 0.0
     for j in range(len(x)):
         weight = m[j] if len(m) > 0 else 1.0
@@ -107,14 +122,16 @@ def diverge_slowly(x: Vector, z: Vector, m: Vector) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def grow(f: Vector, pull: Vector, price: Vector, l2: float) -> bool:
-    """Make the multiplicative step of the row f; return whether an entry next to zero is trapped.
+    """Make the multiplicative step of f, a row of F'; return whether an entry is trapped at zero.
 
-    The derivative by an entry is its price, plus l2 f, minus its pull. A component that has none of
-    them stays as it is.
+    The derivative of the objective by an entry is price + l2 f - pull: the price is the sum of its
+    component plus l1, the pull the sum of its component times x / z, both with the weights of the
+    entries. An entry is trapped if it is next to zero (`TRAPPED`) and its pull exceeds its price
+    (`SLACK`). It stays as it is if price and l2 are 0, or the step is not finite.
     """
     trapped, mass = False, 0.0
     for r in range(len(f)):
-        mass += f[r] * pull[r]  # in the end the sum of x, where any component reaches it
+        mass += f[r] * pull[r]  # adds up to the sum of x where x / z is finite
     for r in range(len(f)):
         root = math.hypot(price[r], 2.0 * math.sqrt(l2 * pull[r] * f[r])) if l2 > 0.0 else price[r]
         step = 2.0 * pull[r] / (price[r] + root) if root > 0.0 else 0.0
@@ -129,10 +146,10 @@ def grow(f: Vector, pull: Vector, price: Vector, l2: float) -> bool:
 def release(
     x: Vector, G: Array, f: Vector, price: Vector, l2: float, mass: float, z: Vector
 ) -> None:
-    """Let out the entries of the row f that are next to zero and should grow, one after the other.
+    """Raise the entries of f that are next to zero and should grow, one after the other.
 
-    The derivative by one entry is concave, so that a step of Newton's method upward ends before
-    f's least value.
+    Each takes one step of Newton's method. The derivative of the objective by one entry is concave,
+    so that a step upward ends short of the minimum. `mass` is the sum of x; z is work space.
     """
     n = len(x)
     z[:n] = 0.0
@@ -155,9 +172,10 @@ def release(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lift(x: Vector, quotients: Vector, G: Array, f: Vector) -> bool:
-    """Lift a row in which f is infinite, to the same level everywhere; False if G does not allow.
+    """Raise all entries of f by one number so that the divergence is finite; False if it cannot.
 
-    Such entries of X have x > 0 and the quotient 0.
+    It is infinite where x > 0 and the quotient is 0. The number makes z add up to x over these
+    places. f stays if there are none, or if no component reaches them.
     """
     lost, reach = 0.0, 0.0
     for j in range(len(x)):
@@ -175,7 +193,7 @@ def lift(x: Vector, quotients: Vector, G: Array, f: Vector) -> bool:
 
 @njit(cache=True, nogil=True)
 def rescue(x: Vector, quotients: Vector, G: Array, f: Vector, price: Vector, l2: float) -> None:
-    """Do what multiplicative steps cannot for a row; the quotients serve as work space then."""
+    """`lift` the row f, or else `release` its entries; the quotients may be overwritten."""
     if not lift(x, quotients, G, f):
         release(x, G, f, price, l2, x.sum(), quotients)
 
@@ -191,7 +209,7 @@ def update_dense(
     X : array of shape (m, n)
         Contiguous and non-negative.
     M : array of shape (m, n) or (0, 0)
-        Weights of the entries, contiguous and non-negative; the latter if all are 1.
+        Weights of the entries, contiguous and non-negative; of shape (0, 0) if all are 1.
     F, G : arrays of shape (k, m) and (k, n)
         Contiguous and non-negative; F is updated.
     l1, l2 : float
@@ -239,7 +257,7 @@ def product_at(f: Vector, columns: Array, places: Array, z: Vector) -> None:
 
 @njit(cache=True, nogil=True)
 def pull_at(quotients: Vector, columns: Array, places: Array, pull: Vector) -> None:
-    """Write the sum of the columns of G at some places, times the quotients there."""
+    """Write sum_p quotients[p] G[:, places[p]], the pull of a row; G is given by its columns."""
     pull[:] = 0.0
     for p in range(len(places)):
         place, quotient = places[p], quotients[p]
@@ -252,9 +270,10 @@ def update_sparse(
     data: Vector, indices: Array, indptr: Array, F: Array, G: Array,
     l1: float, l2: float, step: bool, evaluate: bool,
 ) -> float:  # fmt: skip
-    """Make one step of F for a sparse X by its rows; return what `update_dense` does.
+    """Make one step of F for a sparse X in CSR form; return what `update_dense` does.
 
-    Outside the entries that are stored z is only summed, through the sums of the rows of G.
+    Entries that are not stored are zero and add z to the divergence. The sum of these z follows
+    from the sums of the rows of G.
     """
     k, m, value, longest = len(G), len(indptr) - 1, 0.0, 0
     for i in range(m):
@@ -284,7 +303,8 @@ def update_sparse(
 def extrapolate(new: Array, old: Array, share: float, limit: float, out: Array) -> None:
     """Write about new (new / old)^share, with the quotient held between 1 / limit and limit.
 
-    The power is that of a Pade approximant, which is positive; zeros and what was zero stay.
+    The power is computed by a Pade approximant, which is positive. Where an entry of new or old is
+    zero, new is written.
     """
     for r in range(len(new)):
         a, b, c = new[r], old[r], out[r]

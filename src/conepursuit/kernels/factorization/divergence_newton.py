@@ -1,7 +1,7 @@
-"""A step of Newton's method for the weights of one row, in the terms of `divergence_weights`.
+"""A step of Newton's method for the weights of one row; `divergence_weights` defines P and u.
 
-The quadratic model is minimised over u >= 0 by an active set, and the step is shortened until P
-falls by a share of what the gradient promises.
+The quadratic model of P is minimised over u >= 0 by an active set, and the step is halved until P
+falls by the share `SLOPE` of what the gradient promises.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ from conepursuit.kernels.shared.triangular import (
 )
 
 RIDGE, FLOOR = 1e-12, 1e-13
-"""What is added to the diagonal of a Hessian, relative to it, as components may depend on others,
-and what its pivots are at least."""
+"""Guards against components that depend on each other.
+
+The diagonal of a Hessian is raised by the share RIDGE. A weight is free in the model if its pivot
+is above the share FLOOR of its diagonal entry; otherwise it stays where it is.
+"""
 
 TURNS = 3
-"""How often a weight enters or leaves in one quadratic model, on average, at most."""
+"""Solves for one quadratic model, at most, per weight in it; then the model is left unfinished."""
 
 SLOPE = 1e-4
-"""Share of the fall that the gradient promises which a step must keep."""
+"""Share of the fall promised by the gradient that a step must reach; otherwise it is halved."""
 
 HALVINGS = 30
-"""Steps of Newton's method that are tried, at most."""
+"""How many lengths of a step are tried, each half the one before, until the step is given up."""
 
 
 class Row(NamedTuple):
-    """P for one row, and the present point: z = u'a, y = x / z, and the gradient g."""
+    """P for one row (a, x, c, q), and the present u with z = u'a, y = x / z and the gradient g."""
 
     a: Array
     x: Vector
@@ -53,8 +56,10 @@ class Row(NamedTuple):
 class Space(NamedTuple):
     """Work space of `newton_step`.
 
-    The components chosen for it, their weights v and slopes in its model, the factor of those
-    whose weights are free, in their order, and marks of these; `scaled` is as large as R.a.
+    `chosen` lists the components of the model, `v` their weights and `slope` the derivatives of the
+    model. `factor` belongs to the weights that are free, which `order` lists and `inside` marks.
+    `y` holds the solution of a linear system, `cosines` and `sines` hold rotations, `step` the step
+    of all weights, and `scaled`, as large as `Row.a`, the atoms of a Hessian.
     """
 
     chosen: Array
@@ -72,7 +77,7 @@ class Space(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def empty_space(k: int, longest: int) -> Space:
-    """Return work space for k components and rows of some length."""
+    """Return work space for k components and rows of at most `longest` entries."""
     return Space(
         np.empty(k, np.int64), np.empty(k), np.empty(k), np.empty(k), np.empty((k, k)),
         np.empty(k, np.int64), np.empty(k, np.bool_), np.empty(k), np.empty(k), np.empty(k),
@@ -93,9 +98,10 @@ def combine(a: Array, u: Vector, z: Vector) -> None:
 
 @njit(cache=True, nogil=True)
 def newton_step(R: Row, S: Space) -> bool:
-    """Make a step towards the optimum of a quadratic model of P; False if P would not fall.
+    """Move u towards the minimiser of a quadratic model of P; False if P does not fall on the way.
 
-    Weights that are zero and are right so at present stay out of it.
+    Weights that are zero and whose derivative is not negative are left out of the model. y is
+    overwritten; z and g are not updated.
     """
     count, step = 0, S.step
     for r in range(len(R.u)):
@@ -119,9 +125,9 @@ def newton_step(R: Row, S: Space) -> bool:
 
 @njit(cache=True, nogil=True)
 def hessian(R: Row, chosen: Array, buffer: Vector) -> Array:
-    """Return the second derivatives of P by some weights, a little more on the diagonal.
+    """Return the second derivatives of P by the chosen weights, the diagonal raised by `RIDGE`.
 
-    y is lost.
+    y is overwritten.
     """
     count, n = len(chosen), len(R.x)
     b = buffer[: count * n].reshape(count, n)
@@ -139,11 +145,12 @@ def hessian(R: Row, chosen: Array, buffer: Vector) -> Array:
 
 @njit(cache=True, nogil=True)
 def settle(H: Array, S: Space, count: int) -> None:
-    """Minimise a quadratic function over v >= 0 by an active set; H and the slope at v are given.
+    """Minimise a quadratic function over v >= 0 by an active set, from S.v, in place.
 
-    As in Lawson and Hanson's method, but from given weights: the factor has all that are not zero.
-    Those that would be negative leave, one after the other; then the steepest enters. To stop early
-    does no harm, as all this lowers the function.
+    H is the Hessian, S.slope the gradient at S.v, which is updated with it. This is Lawson and
+    Hanson's method, started from given weights: those that are positive are free at first. A free
+    weight that would become negative leaves, one after the other; then the weight of steepest
+    descent is freed. Each change lowers the function, so that stopping early (`TURNS`) is safe.
     """
     C, order, v, slope, y, rank = S.factor, S.order, S.v, S.slope, S.y, 0
     for i in range(count):
@@ -177,7 +184,7 @@ def settle(H: Array, S: Space, count: int) -> None:
 
 @njit(cache=True, nogil=True)
 def leave(S: Space, rank: int, last: int) -> int:
-    """Take one weight and those that are zero as well out of the factor; return how many stay."""
+    """Set weight `last` to zero, take all zero weights out of the factor; return how many stay."""
     S.v[last] = 0.0
     for place in range(rank - 1, -1, -1):
         i = S.order[place]
@@ -190,7 +197,10 @@ def leave(S: Space, rank: int, last: int) -> int:
 
 @njit(cache=True, nogil=True)
 def difference(R: Row, step: Vector) -> float:
-    """Return how much P rises with a step, without cancellation of its values; y is lost."""
+    """Return P(u + step) - P(u), summed from the changes of its terms, so that nothing cancels.
+
+    It is inf where z + step'a is not positive. y is overwritten.
+    """
     combine(R.a, step, R.y)
     total = 0.0
     for r in range(len(step)):

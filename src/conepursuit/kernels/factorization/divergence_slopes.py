@@ -8,14 +8,15 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.shared.triangular import REORDERED
 
 LARGEST = 1e30
-"""Quotients are held to what float32 can represent."""
+"""The largest quotient x / z; larger ones are set to it, so that float32 can hold them."""
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def slopes(X: Array, M: Array, Z: Array, out: Array) -> None:
     """Write m (x / z - 1), minus the gradient; without weights, M is empty.
 
-    Where z is zero and x is not the quotient is taken for the largest of all others, or 1.
+    Where z is zero and x is not, the quotient is set to the largest of all others, or to 1 if that
+    is larger.
     """
     weighted, most, lost = len(M) > 0, 1.0, 0
     for i in range(len(X)):
@@ -37,7 +38,7 @@ def slopes(X: Array, M: Array, Z: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def curvature(X: Array, M: Array, Z: Array, u: Vector, v: Vector) -> float:
-    """Return <u v', H u v'>, where H has m x / z^2 on its diagonal."""
+    """Return <u v', H u v'>, H the Hessian: m x / z^2 on its diagonal, 0 where z = 0."""
     weighted, total = len(M) > 0, 0.0
     for i in range(len(X)):
         x, z, line = X[i], Z[i], 0.0

@@ -4,21 +4,21 @@ For each row x of a sparse matrix and components G of k x n, this minimises over
 
     phi(f) = sum_j (x_j log(x_j / z_j) - x_j + z_j) + l1 sum(f) + l2 |f|^2 / 2,   z = f'G.
 
-What is not stored is zero and contributes z only, through the sums s of the rows of G. With the
-mass m = sum(x) and the weight w_r that component r would have alone, w (s + l1) + l2 w^2 = m, put
-f = w u. Up to a constant phi / m is then
+An entry of x that is not stored is zero and contributes z alone, which is summed through the sums s
+of the rows of G. Let m = sum(x), and let w_r be the weight that component r would have alone:
+w (s + l1) + l2 w^2 = m. With f = w u, up to a constant, phi / m is
 
     P(u) = -sum_j x_j log z_j + sum_r (c_r u_r + q_r u_r^2 / 2),   z = u'a,   c + q = 1,
 
-where x sums to 1, only places with x > 0 are left, and those that no component reaches are left
-out. There a = w G, and each of its columns is divided by its largest entry, which changes P by a
-constant. So nothing in P has a scale. Its optimum has sum_r u_r (c_r + q_r u_r) = 1, hence u <= 1,
-|u| <= 1, and z >= x. As P is convex, with the gradient g
+where x is scaled to sum to 1, and only places with x > 0 that some component reaches are kept. a is
+w G with each column divided by its largest entry, which changes P by a constant. So nothing in P
+has a scale. At the minimiser sum_r u_r (c_r + q_r u_r) = 1, hence u <= 1, |u| <= 1, and z >= x. As
+P is convex, its gradient g at any u proves
 
-    P(u) - min P <= <g, u> + |min(g, 0)|,
+    P(u) - min P <= <g, u> + |min(g, 0)|.
 
-which proves the result. Sweeps over single weights, which are safe from anywhere, take turns with
-steps of Newton's method, which end it.
+Sweeps over single weights, which are safe from anywhere, alternate with steps of Newton's method,
+which are fast near the minimiser, until this bound is within the tolerance.
 """
 
 from __future__ import annotations
@@ -40,11 +40,17 @@ from conepursuit.kernels.factorization.divergence_newton import (
 from conepursuit.kernels.shared.triangular import REORDERED, dot
 
 SMALLEST_DIVISOR = 1e-300
-"""What z and the sum of a component are at least, so that nothing is divided by zero."""
+"""The smallest number that is divided by.
+
+A smaller z is raised to it; a component whose entries sum to less counts as zero.
+"""
 
 CLOSE = 0.1
-"""Share of a weight by which it may fall without another look: z, which falls no more, still bends
-P about as before, so that P falls as well."""
+"""Share of a weight by which it may fall in one move of a sweep.
+
+If it falls by more, it is moved again, up to `LOOKS` times. If not, no entry of z falls by a larger
+share, so that the curvature of P is about as before, and the move lowers P.
+"""
 
 LOOKS = 4
 """How often one weight is moved in a sweep, at most."""
@@ -60,8 +66,7 @@ def fit_rows(
     Parameters
     ----------
     data, indices, indptr : array
-        X >= 0 of shape (rows, n), as in `scipy.sparse.csr_array`; an entry that is stored is not
-        stored again.
+        X >= 0 of shape (rows, n), as in `scipy.sparse.csr_array`; no entry is stored twice.
     F : array of shape (k, rows)
         Weights >= 0 to start from, which may be zeros; overwritten with the solution. Components
         that are zero get the weight 0, as do all in a row that no component reaches.
@@ -70,8 +75,8 @@ def fit_rows(
     l1, l2 : float
         Penalties >= 0 on the sum of weights and on half their squares.
     tolerance : float
-        phi is within this times the sum of the row of its least value, as proved by its gradient.
-        What rounding allows is about 1e-14.
+        A row is done when its gradient proves that phi exceeds its least value by at most this
+        times the sum of the row. Rounding allows about 1e-14.
     max_sweeps : int
         Most sweeps for a row, each followed by a step of Newton's method.
     """
@@ -102,9 +107,10 @@ def fit_rows(
 
 @njit(cache=True, nogil=True)
 def level(G: Array) -> tuple[Array, Array, Vector]:
-    """Return the columns of G, each divided by its largest entry, if that is positive, and sums.
+    """Return the scaled columns of G, whether each is reached, and the sums of its rows.
 
-    A component with next to no sum is taken for zero, so that it can be divided by.
+    A column is reached if its largest entry is positive, and is divided by it. A component whose
+    sum is below `SMALLEST_DIVISOR` counts as zero.
     """
     columns, sums = np.ascontiguousarray(G.T), np.dot(G, np.ones(G.shape[1]))
     reached = np.zeros(len(columns), np.bool_)
@@ -121,9 +127,10 @@ def level(G: Array) -> tuple[Array, Array, Vector]:
 
 @njit(cache=True, nogil=True)
 def choose(data: Vector, indices: Array, reached: Array, x: Vector, at: Array) -> tuple[int, float]:
-    """Write the places that matter, and x there, for a sum of 1; return their number and the sum.
+    """Write the places that matter, and x there, scaled to sum to 1; return how many, and the sum.
 
-    Where no component reaches an entry, phi is infinite for all weights alike.
+    They are those with x > 0 that some component reaches. At a place with x > 0 that none reaches,
+    phi is infinite whatever the weights are.
     """
     n, largest, total = 0, 0.0, 0.0
     for p in range(len(data)):
@@ -143,7 +150,10 @@ def choose(data: Vector, indices: Array, reached: Array, x: Vector, at: Array) -
 def weigh(
     sums: Vector, mass: float, l1: float, l2: float, unit: Vector, c: Vector, q: Vector
 ) -> None:
-    """Write w / m, where w is the weight of a component alone, 0 if that is zero, and c and q."""
+    """Write w / m as `unit`, and c and q, for every component; the module says what they are.
+
+    `mass` is m. A component that is zero has w = 0.
+    """
     root = 2.0 * math.sqrt(l2) * math.sqrt(mass)
     for r in range(len(sums)):
         price = sums[r] + l1
@@ -153,7 +163,7 @@ def weigh(
 
 @njit(cache=True, nogil=True)
 def gather(columns: Array, at: Array, unit: Vector, a: Array) -> None:
-    """Write w G at some places, each column divided by its largest entry."""
+    """Write a, which is w G at some places, each column divided by its largest entry."""
     k, n = a.shape
     relative, column = unit / max(unit.max(), SMALLEST_DIVISOR), np.empty(k)
     for j in range(n):
@@ -168,7 +178,7 @@ def gather(columns: Array, at: Array, unit: Vector, a: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def begin(R: Row, f: Vector, mass: float, unit: Vector) -> None:
-    """Start at the best multiple of f; at zero if there is none."""
+    """Write the u to start from: the multiple of f with the least P, or zero if f is zero."""
     k, linear, squared = len(f), 0.0, 0.0
     for r in range(k):
         R.u[r] = f[r] / unit[r] / mass if unit[r] > 0.0 else 0.0
@@ -181,7 +191,7 @@ def begin(R: Row, f: Vector, mass: float, unit: Vector) -> None:
 
 @njit(cache=True, nogil=True)
 def minimise(R: Row, space: Space, tolerance: float, max_sweeps: int) -> bool:
-    """Descend to the optimum of P; return whether its bound is within the tolerance."""
+    """Minimise P over u; return whether P(u) - min P is proved to be within the tolerance."""
     bound = survey(R)
     for _ in range(max_sweeps):
         if bound <= tolerance:
@@ -195,7 +205,7 @@ def minimise(R: Row, space: Space, tolerance: float, max_sweeps: int) -> bool:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def survey(R: Row) -> float:
-    """Write z, x / z and the gradient anew; return the bound of P less its least value."""
+    """Compute z, x / z and the gradient from u, after `lift`; return the bound on P(u) - min P."""
     n, inward, outward = len(R.x), 0.0, 0.0
     combine(R.a, R.u, R.z)
     if lift(R):
@@ -213,9 +223,10 @@ def survey(R: Row) -> float:
 
 @njit(cache=True, nogil=True)
 def lift(R: Row) -> bool:
-    """Raise weights where z is far below x, as it is at no optimum; return whether there are any.
+    """Raise a weight for every entry with z < x / 2; return whether there are any.
 
-    So it is at the start, and where rounding left a part of z that is not there.
+    A minimiser has z >= x. Such entries occur at the start, and where the z that a sweep has
+    updated is larger, by rounding, than the z that belongs to u.
     """
     low = False
     for j in range(len(R.x)):
@@ -229,9 +240,9 @@ def lift(R: Row) -> bool:
 
 @njit(cache=True, nogil=True)
 def sweep(R: Row) -> None:
-    """Move one weight after the other next to where P is least; z is kept up, roughly.
+    """Move one weight after the other close to where P is least along it; z is updated.
 
-    What is zero and was right so at the last survey is passed over.
+    Weights that are zero, with a derivative that is not negative at the last survey, are skipped.
     """
     for r in range(len(R.u)):
         if R.u[r] > 0.0 or R.g[r] < 0.0:
@@ -247,7 +258,7 @@ def sweep(R: Row) -> None:
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def look(a: Vector, x: Vector, z: Vector) -> tuple[float, float]:
-    """Return the sums of x a / z and of x (a / z)^2."""
+    """Return the pull, sum_j x_j a_j / z_j, and the bend, sum_j x_j (a_j / z_j)^2."""
     pull, bend = 0.0, 0.0
     for j in range(len(x)):
         quotient = a[j] / z[j]
@@ -258,21 +269,21 @@ def look(a: Vector, x: Vector, z: Vector) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def move(a: Vector, step: float, z: Vector) -> None:
-    """Add step * a to z, of which no more than rounding may be left where it would be zero."""
+    """Add step * a to z; an entry falls to no less than EPS times its old value, so that z > 0."""
     for j in range(len(z)):
         z[j] = max(z[j] + step * a[j], EPS * z[j])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def minimiser(u: float, pull: float, bend: float, c: float, q: float) -> float:
-    """Return about where P is least along one weight, and not more than that, from a model of it.
+    """Return an approximate minimiser of P along one weight u; it never exceeds the exact one.
 
-    The pull is a sum of x / (t - p) with poles p <= 0, of which the harmonic mean, 1 / pull, is
-    concave in t. With the tangent of that instead the pull has one pole, and c + q t = pull a
-    solution that is never too large, and nearer than that of Newton's method. It is written so that
-    nothing cancels, even if the pole is far away.
+    As a function of the weight t, the pull is a sum of terms x / (t - p) with poles p <= 0, so that
+    1 / pull, a harmonic mean, is concave. Its tangent at u gives a model of the pull with one pole.
+    The solution of c + q t = model is never too large, and closer than that of Newton's method. The
+    formula is written so that nothing cancels, even if the pole is far away.
     """
-    reach, price = pull / bend, c + q * u  # from the pole to u, and what one more of it costs
+    reach, price = pull / bend, c + q * u  # from the pole to u; the price of one more unit of u
     if not 0.0 < reach < np.inf:
         return u if pull > price else 0.0
     total = price + q * reach

@@ -29,7 +29,8 @@ def hals(gram: Array, target: Array, F: Array, sweeps: int) -> None:
     F : array of shape (k, n)
         Where to start; overwritten.
     sweeps : int
-        How often every component is updated; each update is exact, so that nothing ever rises.
+        How often every component is updated; each update is exact, so that the function never
+        rises.
     """
     k, n = F.shape
     tile, aim, rest = np.empty((k, BLOCK)), np.empty((k, BLOCK)), np.empty(BLOCK)
@@ -50,7 +51,10 @@ def hals(gram: Array, target: Array, F: Array, sweeps: int) -> None:
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
 def _descend(row: Array, aim: Array, tile: Array, r: int, rest: Array) -> None:
-    """Minimise over component r of a block; eight components are read at a time."""
+    """Minimise over component r for a block of samples; `rest` is work space.
+
+    `row` and `aim` are row r of the Gram matrix and of the target, `tile` holds all components.
+    """
     k = len(tile)
     for c in range(BLOCK):
         rest[c] = aim[c]

@@ -6,13 +6,14 @@ For data X of shape (rows, cols) both sweeps lower, over F >= 0 and with G fixed
 
 An entry of weight 0 is missing. The other factor is updated by the same functions from transposed
 data, with F and G swapped. Rows of X share no unknowns, and each step minimises f over one entry of
-F. What it needs is the pull of the data, <G[r], m_i * (x_i - fit)>, which follows from one of
+F. A step needs the pull of the data, <G[r], m_i * (x_i - fit)>, which is computed in one of two
+ways:
 
-- the weighted residual of the row, kept up with the steps: O(cols) for a step;
-- the row's own Gram matrix G diag(m_i) G': O(cols k^2 / 2) once, and O(k) for a step.
+- from the weighted residual of the row, which is updated after each step: O(cols) for a step;
+- from the row's own Gram matrix G diag(m_i) G': O(cols k^2 / 2) once, and O(k) for a step.
 
 The Gram matrices of many rows are one product of matrices, of m with the products of two rows of G,
-at the full speed of the machine. This pays for few components or many sweeps.
+which runs at the full speed of the machine. The second way pays for few components or many sweeps.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ from conepursuit.kernels.constants import LARGEST_SQUARE
 from conepursuit.kernels.shared.triangular import REORDERED, dot
 
 SMALLEST = 1e-305
-"""Curvatures below this have lost digits to underflow, and are taken for none."""
+"""Curvatures below this have lost digits to underflow and count as zero; see `minimiser`."""
 
 COMPONENTS = 16
-"""Components for a sweep beyond which Gram matrices cost more than residuals, as measured."""
+"""With more components per sweep than this, rows are updated by residuals, else by Gram matrices.
+
+Above it the Gram matrices cost more, as measured.
+"""
 
 TILE = 1 << 20
-"""Numbers in what is held at a time of fits, Gram matrices and products: 8 MB."""
+"""Numbers in each array of fits, Gram matrices or products of a tile of rows: about 8 MB."""
 
 PANEL = 128
-"""Products of two rows of G that are multiplied by the weights in one go."""
+"""The most products of two rows of G that one matrix product multiplies by the weights."""
 
 
 @njit(cache=True, nogil=True)
@@ -89,7 +93,7 @@ def sweep_observed(
         As in `sweep_weighted`.
     """
     k, rows = F.shape
-    atoms = np.ascontiguousarray(G.T)  # what an entry needs of G is then in one place
+    atoms = np.ascontiguousarray(G.T)  # the column of G that an entry needs is contiguous
     longest = 0
     for i in range(rows):
         longest = max(longest, indptr[i + 1] - indptr[i])
@@ -107,7 +111,12 @@ def sweep_observed(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def minimiser(weight: float, pull: float, curvature: float, l1: float, l2: float) -> float:
-    """Return where f is least along one entry of F; what is flat stays, unless it costs."""
+    """Return the value >= 0 of one entry of F, now `weight`, that minimises f.
+
+    Where f has no curvature along the entry (`SMALLEST`), the entry becomes 0 if its penalty
+    exceeds the pull of the data, and stays as it is otherwise. A minimiser is at most
+    `LARGEST_SQUARE`.
+    """
     total = curvature + l2
     if total < SMALLEST:
         return 0.0 if pull < l1 + l2 * weight else weight
@@ -140,7 +149,7 @@ def descend(
     l2: float,
     sweeps: int,
 ) -> None:
-    """Make sweeps over the entries f of one row, of which the weighted residual is kept."""
+    """Make sweeps over the entries f of one row, in place, and update its weighted residual."""
     for _ in range(sweeps):
         for r in range(len(f)):
             pull = dot(atoms[r], residual, len(residual))
@@ -152,7 +161,7 @@ def descend(
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
 def retreat(a: Vector, b: Vector, step: float, out: Vector) -> None:
-    """Subtract step * a * b, entry by entry."""
+    """Subtract step * a * b from `out`, entry by entry."""
     for j in range(len(out)):
         out[j] -= step * (a[j] * b[j])
 
@@ -161,7 +170,7 @@ def retreat(a: Vector, b: Vector, step: float, out: Vector) -> None:
 def sweep_by_grams(
     X: Array, M: Array, F: Array, G: Array, l1: float, l2: float, sweeps: int
 ) -> None:
-    """Make sweeps over F by the Gram matrix of each row; all rows move at once."""
+    """Make sweeps over F by the Gram matrix of each row; a component moves in all rows at once."""
     k, rows = F.shape
     grams = weighted_grams(M, G)
     pulls = np.dot(G, (M * X).T)
@@ -181,13 +190,13 @@ def sweep_by_grams(
 
 @njit(cache=True, nogil=True)
 def place(k: int, r: int, s: int) -> int:
-    """Return where the pair r <= s is among all such pairs of k components."""
+    """Return the index of the pair r <= s among those of k components, sorted by r, then s."""
     return r * k - r * (r - 1) // 2 + s - r
 
 
 @njit(cache=True, nogil=True)
 def weighted_grams(M: Array, G: Array) -> Array:
-    """Return sum_j m_ij G_rj G_sj for r <= s, of shape (pairs, rows)."""
+    """Return sum_j m_ij G_rj G_sj for all pairs r <= s and rows i, of shape (pairs, rows)."""
     k, cols = G.shape
     pairs = k * (k + 1) // 2
     grams = np.empty((pairs, len(M)))
@@ -206,7 +215,7 @@ def weighted_grams(M: Array, G: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def follow(grams: Array, r: int, change: Vector, pulls: Array) -> None:
-    """Keep the pulls of all rows up with a change of component r."""
+    """Update the pulls of all rows after a change of component r."""
     k = len(pulls)
     for s in range(k):
         retreat(grams[place(k, min(r, s), max(r, s))], change, 1.0, pulls[s])

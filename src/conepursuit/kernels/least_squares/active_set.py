@@ -1,8 +1,9 @@
 """Non-negative least squares of one target: an active set that admits blocks of atoms.
 
-Atoms are rows of contiguous memory. Two ways to keep the factor C of the passive atoms share one
-loop: on inner products, which a Gram matrix holds or which are made when an atom enters, and on an
-orthonormal basis of the passive atoms, whose accuracy is that of a QR factorisation.
+Atoms are rows of contiguous memory. Those that may have weight are called passive. Two ways to keep
+the factor C of their Gram matrix share one loop: from inner products, which a Gram matrix holds or
+which are computed when an atom enters; and from an orthonormal basis of the passive atoms, which is
+as accurate as a QR factorisation.
 """
 
 from __future__ import annotations
@@ -36,28 +37,42 @@ from conepursuit.kernels.shared.triangular import (
 )
 
 SHARE, GROWTH = 0.5, 0.25
-"""Atoms enter together if they are this steep relative to the steepest, up to this share of k."""
+"""Which atoms enter together.
+
+Atoms enter with the steepest one if their slopes are above the share SHARE of its slope; others
+wait. The number that may enter at once is doubled only up to the share GROWTH of the passive atoms.
+"""
 
 DEPENDENT = 100 * EPS
-"""Sine of the angle to the passive atoms below which an atom is a combination of them."""
+"""Sine of the angle between an atom and the span of the passive atoms, for an orthonormal basis.
+
+Above this, the atom enters; otherwise it counts as a combination of the passive ones.
+"""
 
 EXHAUSTED = 2.0
-"""How many times the rounding of b is all that a fit can leave of it."""
+"""A residual of at most this many times EPS ||b|| is rounding of b, and no further atom enters.
+
+Slopes along a longer residual count.
+"""
 
 IDLE, REFUSED = 1, 2
 """Why an atom is blocked, as bits; see `Passive`."""
 
 COHERENT = 0.8
-"""Cosine of the angle from which on two atoms do not enter together: one makes the other idle."""
+"""Two atoms do not enter together if the cosine of their angle is above this.
+
+One of them would probably leave the other without weight.
+"""
 
 
 class Passive(NamedTuple):
     """The passive atoms in the order of the factor, and what is kept about them.
 
-    C is their factor, y solves C y = A_P'b, the rows of Q are their orthonormal basis (none on the
-    Gram matrix) and p is what it leaves of b, `inside` marks them, `blocked` those that may not
-    enter: IDLE ones, which would get no weight, before x has changed, and REFUSED ones, which
-    depend on the passive atoms, before one of these has left.
+    C is the factor of their Gram matrix, and y solves C y = A_P'b. The rows of Q are an orthonormal
+    basis of them, or there are none if inner products are used; p is b minus its projection on that
+    basis. `inside` marks the passive atoms. `blocked` marks those that may not enter: IDLE ones,
+    which would get no weight, until x changes, and REFUSED ones, which depend on the passive atoms,
+    until one of these leaves. `cosines` and `sines` are work space.
     """
 
     C: Array
@@ -73,7 +88,7 @@ class Passive(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def drop(P: Passive, k: int, place: int, x: Vector) -> int:
-    """Let a passive atom go; return how many stay."""
+    """Remove the passive atom at `place` of the order; return how many stay."""
     atom = P.order[place]
     x[atom] = 0.0
     P.inside[atom] = False
@@ -90,7 +105,7 @@ def drop(P: Passive, k: int, place: int, x: Vector) -> int:
 
 @njit(cache=True, nogil=True)
 def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
-    """Orthogonalise an atom, twice, to the basis; False if nothing but rounding is left of it."""
+    """Orthogonalise an atom, twice, and add it to basis and factor; False if it is `DEPENDENT`."""
     q, row, m = P.Q[k], P.C[k], len(column)
     q[:] = column
     row[:k] = 0.0
@@ -113,9 +128,9 @@ def append_orthogonal(P: Passive, k: int, column: Vector, atom: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def admit(P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: Array) -> bool:
-    """Make an atom passive; False, and it is blocked, if it depends on the passive ones."""
+    """Make an atom passive; if it depends on the passive ones, block it and return False."""
     column, m = atoms[atom], len(b)
-    if k >= min(atoms.shape):  # as many as can be independent; rounding may hide it
+    if k >= min(atoms.shape):  # more cannot be independent, though rounding may hide it
         admitted = False
     elif len(P.Q):
         admitted = append_orthogonal(P, k, column, atom)
@@ -141,7 +156,7 @@ def admit(P: Passive, k: int, atom: int, atoms: Array, b: Vector, c: Vector, G: 
 
 @njit(cache=True, nogil=True)
 def residual(atoms: Array, b: Vector, x: Vector, order: Array, k: int, r: Vector) -> None:
-    """Write b - A x."""
+    """Write b - A x as r; only the first k atoms in `order` have weight."""
     r[:] = b
     for i in range(k):
         weight, column = x[order[i]], atoms[order[i]]
@@ -164,7 +179,8 @@ def admit_block(
 ) -> int:
     """Make the steepest atoms passive, at most `room` at once; return how many are passive.
 
-    They share the steepness of the first, and no two of them are coherent.
+    The first is the steepest of all. The others are steep enough relative to it (`SHARE`), and no
+    two of them are `COHERENT`. Slopes of atoms that were tried are overwritten.
     """
     before, cut = k, tolerance
     while k - before < room:
@@ -185,14 +201,14 @@ def admit_block(
         if admit(P, k, best, atoms, b, c, G):
             k += 1
             cut = max(cut, SHARE * steepest)
-        elif len(P.Q) == 0:  # the Gram matrix has reached its end, and others would not do better
+        elif len(P.Q) == 0:  # too few digits are left in the Gram matrix for more atoms
             break
     return k
 
 
 @njit(cache=True, nogil=True)
 def project(P: Passive, k: int) -> float:
-    """Make p orthogonal to the basis to the last digits of p, not of b; return its norm."""
+    """Make p orthogonal to the basis up to rounding of p, not only of b; return its norm."""
     m = len(P.p)
     for i in range(k):
         overlap = dot(P.Q[i], P.p, m)
@@ -207,10 +223,11 @@ def project(P: Passive, k: int) -> float:
 def descend(
     P: Passive, k: int, settled: int, x: Vector, z: Vector, max_steps: int
 ) -> tuple[int, int]:
-    """Minimise over the passive atoms, letting those go that reach zero.
+    """Minimise over the passive atoms; those whose weight reaches zero leave.
 
     Atoms that have just entered and would become negative leave before x moves, and are blocked
-    until it does. If only the `settled` ones are left by then, x is their minimiser already.
+    until it does. If `settled` atoms are left by then, only those that were passive before are, and
+    x is their minimiser already. z is work space.
 
     Returns
     -------
@@ -267,11 +284,12 @@ def survey(
     r: Vector,
     g: Vector,
 ) -> float:
-    """Write g = A'(b - A x) at the minimiser x of the passive atoms; return what is rounding of it.
+    """Write g = A'(b - A x) at the minimiser x of the passive atoms; return its tolerance.
 
-    The vector p that a basis leaves of b is orthogonal to the passive atoms to its own last digits.
-    Slopes along it count that would be rounding against b, so that nearly dependent atoms can make
-    an exact fit, until p is no more than the rounding of b itself.
+    The slope of a unit atom counts as zero up to the tolerance. With an orthonormal basis the
+    residual is p, which is orthogonal to the passive atoms up to rounding of p. So the tolerance is
+    relative to p, not to b, and nearly dependent atoms can still make a fit exact. It is infinite
+    if p is no more than the rounding of b (`EXHAUSTED`).
     """
     if len(P.Q):
         left = project(P, k)
@@ -305,7 +323,7 @@ def pursue(
     limit: int,
     max_steps: int,
 ) -> tuple[int, int, int]:
-    """Admit the steepest atoms and descend until none is left.
+    """Admit the steepest atoms and minimise over the passive ones, until no atom descends.
 
     Returns
     -------
@@ -335,7 +353,7 @@ def pursue(
         before = k
         k = admit_block(slopes, tolerance, room, P, k, atoms, b, c, inverse_norms, G)
         entered = k - before
-        if entered == 0:  # all that were asked are blocked now
+        if entered == 0:  # all that were tried are blocked now
             continue
         k, more = descend(P, k, before, x, z, max_steps - steps)
         steps += more
@@ -346,7 +364,7 @@ def pursue(
 
 @njit(cache=True, nogil=True)
 def rounding(b: Vector, x: Vector, inverse_norms: Vector, order: Array, k: int) -> float:
-    """Return the size of the rounding errors of <a, b - A x> for a unit atom a."""
+    """Return the expected rounding of <a, b - A x> for a unit atom a."""
     size = np.sqrt(dot(b, b, len(b)))
     for i in range(k):
         size += x[order[i]] / inverse_norms[order[i]]

@@ -7,8 +7,8 @@ With r = b - A x, every u with A'u <= 0 proves f* >= <u, b> - 1/2 ||u||^2, and s
 Here u = q - v t. The vector q is the residual as computed, t has positive inner products with the
 atoms that q violates, and v is the least number with which no atom is violated. Everything that is
 computed on the way comes with a bound on its error (`rounding`): products with q and with t, and
-the distance ||r - q||. A proof counts the errors against itself: an atom needs
-<a, q> + error <= v (<a, t> - error), and the bound adds all errors up.
+the distance ||r - q||. Errors always count against the proof: an atom counts as satisfied only
+if <a, q> + error <= v (<a, t> - error), and all errors are added to the bound.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ from conepursuit.kernels.shared.triangular import backward_solve, dot, forward_s
 from conepursuit.rounding import FLOOR, LANES, UNIT
 
 EXACT = 1e-12
-"""Share of ||b||^2 below which f(x) itself is a bound that says something."""
+"""Share of ||b||^2 up to which f(x) itself is returned as a bound, which f* >= 0 proves.
+
+For a larger f(x), an estimate that is less takes its place if no other proof is better than f(x).
+"""
 
 
 @njit(cache=True, nogil=True)
 def least_tilt(g: Vector, g_error: Vector, s: Vector, s_error: Vector) -> float:
-    """Return the least v >= 0 with g <= v s for all that g and s may be; -1 if there is none."""
+    """Return the least v >= 0 with g <= v s whatever the errors of g and s; -1 if there is none."""
     v = 0.0
     for j in range(len(g)):
         need = g[j] + g_error[j]
@@ -63,6 +66,8 @@ def tilted_gap(
 ) -> float:
     """Return the bound on f(x) - f* that u = q - v t proves for the least v; inf if none does.
 
+    q is the computed residual, t a vector, and v the least number for which A'u <= 0.
+
     Parameters
     ----------
     g, g_error : arrays of shape (n,)
@@ -90,13 +95,13 @@ def tilted_gap(
 def settled(
     gap: float, g: Vector, norms: Vector, x: Vector, length: float, size: float
 ) -> tuple[float, bool]:
-    """Return a gap that is proved, or else an estimate of one; and whether it is proved.
+    """Return a bound on f(x) - f* that is proved, or else an estimate; and whether it is proved.
 
-    As f* >= 0, f(x) is a bound, of a fit that is all but exact a good one; `gap` is another, or
-    inf. Where they say no more than f(x), and that is not little, the estimate
-    |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j|| is returned if that is less: what would be gained
-    along the steepest atom on the way to a fit no longer than b. `length` is an upper bound of
-    ||r||, `size` is ||b||.
+    `gap` is a proved bound, or inf. As f* >= 0, f(x) is another. The smaller one is returned if it
+    is `gap`, or if f(x) is at most the share `EXACT` of ||b||^2. Otherwise the estimate
+    |<r, A x>| + ||b|| max_j <a_j, r> / ||a_j|| is returned, if it is less than f(x): the gain along
+    the steepest atom on the way to a fit no longer than b. `length` is an upper bound of ||r||,
+    `size` is ||b||.
     """
     value = (0.5 + 4.0 * EPS) * length**2
     if gap < value or value <= EXACT * size**2:
@@ -144,11 +149,11 @@ def double_slopes(
     g: Vector,
     g_error: Vector,
 ) -> None:
-    """Make those slopes exact to the last digit that rounding leaves near zero or above it.
+    """Compute the slopes that are close to zero again, in twice the precision.
 
-    g is A'r, with errors of at most `g_error`. Slopes that are far from zero stay as they are;
-    `length` is an upper bound of ||r||. The entries of the atoms are themselves right up to a
-    share of `inexact`.
+    g is A'r, with errors of at most `g_error`; both are overwritten. A slope is close to zero if it
+    is at most 64 times its error; others stay as they are. `length` is an upper bound of ||r||,
+    `inexact` one of the relative error of the entries of the atoms.
     """
     close, k = np.empty(len(g), np.int64), 0
     noise = (doubled_rounding(len(r)) + inexact) * length
@@ -167,7 +172,8 @@ def double_slopes(
 def functional(atoms: Array, norms: Vector, order: Array, k: int, C: Array, t: Vector) -> None:
     """Write the t in the span of the first k atoms in `order` with <t, a> = ||a|| for each of them.
 
-    C is the factor of their Gram matrix; t is as good as C is, and its products are computed.
+    C is the factor of their Gram matrix. t is only as accurate as C, so that proofs use its
+    computed products with the atoms, not ||a||.
     """
     z = np.empty(k)
     for i in range(k):
@@ -210,9 +216,10 @@ def certify(
 ) -> tuple[float, bool]:
     """Return a bound on f(x) - f*, or an estimate of it, and whether it is proved.
 
-    The best of these proofs counts: the residual tilted along the vector of ones, or along the
-    functional of the atoms with weight; and f* >= 0. Where the bound is above the `resolution`,
-    slopes are made exact first.
+    The least of these bounds counts: that of the residual tilted along the vector of ones; that of
+    the residual tilted along the functional of the atoms with weight; and f(x) itself, as f* >= 0.
+    If the first two are above the `resolution`, they are computed again from more accurate slopes
+    (`double_slopes`).
 
     Parameters
     ----------
@@ -223,7 +230,8 @@ def certify(
     norms, sums : arrays of shape (n,)
         The norms of the atoms, and the sums of their entries.
     inexact : float
-        The relative error of the entries of atoms and target, such as that of row weights.
+        A bound on the relative error of the entries of atoms and target, which is not zero if they
+        were multiplied by the roots of row weights.
     g : array of shape (n,)
         A'r; slopes of atoms with weight are computed again, more accurately.
     """

@@ -11,7 +11,7 @@ from conepursuit.kernels.shared.triangular import dot
 
 @njit(cache=True, nogil=True)
 def sweep(atoms: Array, inverse_norms: Vector, x: Vector, r: Vector) -> float:
-    """Minimise over each weight in turn, with r = b - A x kept in place; return ||r||^2."""
+    """Minimise over each weight x_j >= 0 in turn and update r = b - A x; return ||r||^2."""
     m = len(r)
     for j in range(len(x)):
         column = atoms[j]
@@ -29,7 +29,9 @@ def sweep(atoms: Array, inverse_norms: Vector, x: Vector, r: Vector) -> float:
 def sweeps(
     atoms: Array, inverse_norms: Vector, x: Vector, r: Vector, target: float, pace: float, most: int
 ) -> tuple[float, int]:
-    """Sweep until ||r||^2 <= target, or it falls by less than a factor `pace` in a sweep.
+    """Sweep until ||r||^2 <= target, or a sweep leaves more than the share `pace` of it.
+
+    At most `most` sweeps are made.
 
     Returns
     -------

@@ -1,10 +1,11 @@
-"""The active set of one of many targets, on an explicitly kept inverse.
+"""The active set for one of many targets, with an explicit inverse.
 
-The inverse H of the Gram matrix of the passive atoms is kept: adding and removing an atom are then
-updates of rank one, which run faster than solves with short triangles.
+The inverse H of the Gram matrix of the passive atoms, those that may have weight, is kept: adding
+and removing an atom are then updates of rank one, which run faster than solves with short
+triangles.
 
-The inner functions call none that is not inlined and return only at their end: otherwise numba
-counts references to each of their arrays, atomically, which costs as much as the arithmetic.
+The inner functions call only functions that are inlined, and return only at their end: otherwise
+numba counts references to each of their arrays, atomically, which costs as much as the arithmetic.
 """
 
 from __future__ import annotations
@@ -23,27 +24,28 @@ from conepursuit.kernels.constants import (
 from conepursuit.kernels.shared.triangular import REORDERED
 
 PURSUING = -2
-"""The code of a target that is under way."""
+"""The code of a fit that has not ended."""
 
 SHARE = 0.7
-"""Atoms enter together if they are this steep relative to the steepest."""
+"""Atoms enter with the steepest one if their slopes are at least this share of its; others wait."""
 
 LANES, WIDTH = 4, 8
-"""Rows of a product that share a reading of the vector, and numbers in a vector register.
+"""Rows that a product with a vector treats together, and numbers in a vector register.
 
-Loops over multiples of the width leave no remainder; zeros stand behind the entries in use.
+Loops run over multiples of the width, so that there is no remainder; zeros follow the entries in
+use.
 """
 
 
 @njit(cache=True, nogil=True)
 def padded(n: int) -> int:
-    """Return the next multiple of the width."""
+    """Return n, rounded up to a multiple of the width."""
     return (n + WIDTH - 1) >> 3 << 3
 
 
 @njit(cache=True, nogil=True)
 def aligned(rows: int, width: int) -> Array:
-    """Return zeros whose rows, of a multiple of the width, begin with a line of the cache."""
+    """Return zeros; every row begins at a line of the cache if `width` is a multiple of WIDTH."""
     memory = np.zeros(rows * width + WIDTH)
     first = -(memory.ctypes.data >> 3) % WIDTH
     return memory[first : first + rows * width].reshape(rows, width)
@@ -51,14 +53,14 @@ def aligned(rows: int, width: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def end(v: Vector, k: int) -> None:
-    """Write zeros behind the first k entries."""
+    """Write zeros into the WIDTH entries that follow the first k."""
     for i in range(k, k + WIDTH):
         v[i] = 0.0
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
 def multiply(rows: Array, v: Vector, n: int, m: int, out: Vector) -> None:
-    """Write the inner products of v with the first n rows, and a few more to fill the lanes."""
+    """Write the products of v with the first n rows, and up to 3 more, over m entries."""
     for i in range(0, n, LANES):
         a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
         s, t, u, w = 0.0, 0.0, 0.0, 0.0
@@ -72,7 +74,7 @@ def multiply(rows: Array, v: Vector, n: int, m: int, out: Vector) -> None:
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
 def multiply_some(rows: Array, order: Array, v: Vector, k: int, m: int, out: Vector) -> None:
-    """Write the inner products of v with rows[order[i]], for i < k and a few more."""
+    """Write the products of v with rows[order[i]] over m entries, for i < k and up to 3 more."""
     for i in range(0, k, LANES):
         a, b, c, d = rows[order[i]], rows[order[i + 1]], rows[order[i + 2]], rows[order[i + 3]]
         s, t, u, w = 0.0, 0.0, 0.0, 0.0
@@ -86,7 +88,7 @@ def multiply_some(rows: Array, order: Array, v: Vector, k: int, m: int, out: Vec
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
 def subtract_rows(rows: Array, order: Array, weights: Vector, k: int, n: int, out: Vector) -> None:
-    """Subtract sum_i weights[i] * rows[order[i]], for i < k; zeros follow the weights."""
+    """Subtract sum_i weights[i] * rows[order[i]], i < k, from `out`; zeros follow the weights."""
     for i in range(0, k, LANES):
         a, b, c, d = rows[order[i]], rows[order[i + 1]], rows[order[i + 2]], rows[order[i + 3]]
         s, t, u, w = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
@@ -96,7 +98,7 @@ def subtract_rows(rows: Array, order: Array, weights: Vector, k: int, n: int, ou
 
 @njit(cache=True, nogil=True)
 def price(g: Vector, scale: Vector, n: int, slopes: Vector, tops: Vector) -> float:
-    """Write the slopes and the largest of every eight; return the largest of all, or 0."""
+    """Write the slopes g * scale and the largest of every eight; return the largest, at least 0."""
     for j in range(n):
         slopes[j] = g[j] * scale[j]
     steepest = 0.0
@@ -111,7 +113,7 @@ def price(g: Vector, scale: Vector, n: int, slopes: Vector, tops: Vector) -> flo
 
 @njit(cache=True, nogil=True)
 def locate(slopes: Vector, tops: Vector, n: int, cut: float, room: int, steep: Array) -> int:
-    """Write the first atoms whose slopes reach the cut, and return how many, at most `room`."""
+    """Write the atoms whose slopes are at least `cut`; return how many to use, at most `room`."""
     count = 0
     for i in range(n >> 3):
         if tops[i] >= cut:
@@ -132,7 +134,10 @@ def smallest(values: Vector, k: int) -> float:
 
 @njit(cache=True, nogil=True, fastmath=REORDERED, error_model="numpy")
 def drop(order: Array, H: Array, x: Vector, z: Vector, k: int, place: int, u: Vector) -> None:
-    """Let a passive atom go, and make z the solution without it; the last one takes its place."""
+    """Remove the passive atom at `place` from H, and make z the solution without it.
+
+    The last passive atom takes its place in the order. u is work space.
+    """
     last, width, pivot = k - 1, padded(k), 1.0 / H[place, place]
     weight = z[place] * pivot
     for i in range(k):
@@ -166,7 +171,11 @@ def descend(
     n: int,
     u: Vector,
 ) -> tuple[int, int]:
-    """Go to z, letting atoms go whose weight reaches zero; as `nonnegative.descend`."""
+    """Move x to z; atoms whose weight reaches zero leave, as in `active_set.descend`.
+
+    Return how many atoms stay, and the number of steps. `scale` is 0 for atoms that may not enter,
+    which are the passive ones and those that are idle before x has moved, and `full` for others.
+    """
     steps, moving = 0, True
     while moving:
         steps += 1
@@ -213,10 +222,11 @@ def admit(
     u: Vector,
     v: Vector,
 ) -> int:
-    """Make steep atoms passive, and z the solution with them; return how many there are.
+    """Make the steep atoms passive, and z the solution with them; return how many are passive.
 
-    None may enter again before x has moved, nor one that depends on the passive ones. With the
-    weights u of its projection on them, H grows by a multiple of (-u, 1)(-u, 1)'.
+    Each gets the scale 0, so that it cannot enter again before x has moved. One that depends on the
+    passive atoms (`ILL_CONDITIONED`) stays out. If u are the weights of its projection on them, H
+    grows by a multiple of (-u, 1)(-u, 1)'.
     """
     for place in range(count):
         atom, width = steep[place], padded(k)
@@ -270,9 +280,10 @@ def pursue(
     u: Vector,
     v: Vector,
 ) -> tuple[int, int, int]:
-    """Admit the steepest atoms and descend until none is left; as `nonnegative.pursue`.
+    """Admit the steepest atoms and descend until none is left, as in `active_set.pursue`.
 
-    Here x holds the weights of the passive atoms in their order, and `full` one over the norms.
+    x holds the weights of the passive atoms in their order, and `full` one over the norms of all.
+    Return how many atoms are passive, why the fit ended, and the number of steps.
     """
     width = padded(n)
     for j in range(len(x)):

@@ -1,8 +1,9 @@
 """Non-negative least squares of many targets on one dictionary, one target after the other.
 
 Every target starts afresh, so that neither the order of the targets nor the number of threads
-changes a bit of the result. What the active set of `inverse` loses in accuracy is made good by the
-residual; a target for which that does not suffice is left to `target.fit_target`.
+changes a bit of the result. The weights that the active set of `inverse` finds are corrected once
+by the residual. A target for which that does not suffice gets the code REDO, and its caller fits it
+by `one_target.fit_target`.
 """
 
 from __future__ import annotations
@@ -37,13 +38,23 @@ from conepursuit.kernels.shared.triangular import dot
 from conepursuit.rounding import FLOOR
 
 VISIBLE = 1e-13
-"""Share of ||r||^2 from which on a correction is made to r as well."""
+"""Share of ||r||^2: a correction of the weights that lowers it by more is made to r as well.
+
+The effect of a smaller correction on r is ignored.
+"""
 
 ROUGH = 1e-6
-"""Share of ||b|| that a correction may amount to; what is left of the error is its square."""
+"""Share of ||b|| by which a correction may change a weight times the norm of its atom.
+
+The error that is left is about the square of that share. A larger correction is not trusted, and
+the target is left to another kernel.
+"""
 
 CANCELLING = 16.0
-"""Above this ratio of sum_i x_i ||a_i|| to ||b|| no slope is taken from the Gram matrix."""
+"""Ratio of sum_i x_i ||a_i|| to ||b|| above which all slopes are computed from the residual.
+
+Below, those of atoms without weight come from the Gram matrix, in which not much cancels.
+"""
 
 
 @njit(cache=True, nogil=True)
@@ -65,7 +76,8 @@ def fit_targets(
 ) -> None:
     """Fit and certify every row of `targets`; X, duals and the rest are written, a row for each.
 
-    `atoms` has rows to fill the lanes, and the rows of the Gram matrix `G` end with zeros.
+    Rows of zeros follow the atoms, to fill the lanes of `inverse.multiply`, and zeros pad the rows
+    of the Gram matrix `G`. `sums` are the sums of the entries of each atom.
     """
     n, m = len(inverse_norms), targets.shape[1]
     size = padded(n) + WIDTH
@@ -103,7 +115,7 @@ def fit_targets(
         )
         moved = length(u, inverse_norms, order, k)
         reach += moved
-        if dot(u, v, k) > VISIBLE * dot(r, r, m):  # what the correction takes off ||r||^2
+        if dot(u, v, k) > VISIBLE * dot(r, r, m):  # the fall of ||r||^2 by the correction
             subtract_rows(atoms, order, u, k, m, r)
         end(g, n)
         level = holds(g, inverse_norms, order, k, LEVEL_ROUNDINGS * tolerance)
@@ -126,7 +138,7 @@ def fit_targets(
                 other = noise * span * norms
                 also = tilted_gap(slopes, g_error, u[:n], other, X[i], span, distance)
                 gaps[i] = min(gaps[i], also)
-        # What plain arithmetic does not prove, the kernel for one target may.
+        # The kernel for one target may prove more, since it computes in twice the precision.
         doubtful |= code == OPTIMAL and not gaps[i] <= enough * square
         codes[i] = code if in_range(square, b) and not doubtful else REDO
         most = (1.0 + noise) * rnorms[i] + distance + moved
@@ -144,12 +156,13 @@ def slope_errors(
     distance: float,
     out: Vector,
 ) -> None:
-    """Write how far the slopes of a target may be from those of the residual they belong to.
+    """Write bounds on how far the computed slopes may be from the products <a, q>.
 
-    That is the computed residual less the correction of the weights times the atoms; `length`
-    bounds the sum of both norms. The slopes of the passive atoms come from it, up to products with
-    the Gram matrix for the correction. Those of the other atoms come from the Gram matrix, of
-    numbers that sum to at most `size`, and belong to the exact residual, at most `distance` away.
+    q is the computed residual minus the correction of the weights times the atoms; `length` bounds
+    the sum of both norms. The slopes of the passive atoms are computed from that residual, and from
+    the Gram matrix for the correction. Those of the other atoms come from the Gram matrix, as sums
+    of numbers whose sizes add up to at most `size`. They are slopes of the exact residual,
+    which is at most `distance` from q.
     """
     noise = product_rounding(m + k)
     for j in range(len(norms)):
@@ -160,7 +173,7 @@ def slope_errors(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def length(weights: Vector, inverse_norms: Vector, order: Array, k: int) -> float:
-    """Return sum_i |x_i| ||a_i||."""
+    """Return sum_i |x_i| ||a_i|| over the k passive atoms."""
     total = 0.0
     for i in range(k):
         total += abs(weights[i]) / inverse_norms[order[i]]
@@ -183,11 +196,12 @@ def correct(
     inverse_norms: Vector,
     most: float,
 ) -> bool:
-    """Correct the weights by the residual, and the slopes g with them.
+    """Correct the weights once by the residual r, and the slopes g; return whether that suffices.
 
-    The slopes of the passive atoms are taken from the residual; for the others, the Gram matrix
-    will do. False if a weight is lost, or one changes, times the norm of its atom, by more than
-    `most`: then H is too rough for one correction.
+    The slopes of the passive atoms are computed from r, and all slopes are updated by the Gram
+    matrix. It does not suffice, as H is too inaccurate, if a weight is not positive afterwards, or
+    changes, times the norm of its atom, by more than `most`. `change` receives the correction,
+    `passive` the slopes before it.
     """
     multiply_some(atoms, order, r, k, m, passive)
     end(passive, k)
@@ -205,7 +219,7 @@ def correct(
 
 @njit(cache=True, nogil=True)
 def holds(g: Vector, inverse_norms: Vector, order: Array, k: int, tolerance: float) -> bool:
-    """Return whether the passive atoms are level."""
+    """Return whether no passive unit atom has a slope of a size above the tolerance."""
     steepest = 0.0
     for i in range(k):
         steepest = max(steepest, abs(g[order[i]]) * inverse_norms[order[i]])

@@ -1,4 +1,4 @@
-"""One target: the active set of `nonnegative`, its answer checked on the data, and certified."""
+"""The fit of one target by the `active_set`: its answer is checked on the data, and certified."""
 
 from __future__ import annotations
 
@@ -32,14 +32,20 @@ from conepursuit.kernels.shared.triangular import backward_solve, dot, forward_s
 from conepursuit.rounding import UNIT
 
 NEARLY_EXACT = 1e-6
-"""Share of b below which a residual shows that atoms are missed whose slopes drown in rounding."""
+"""Share of ||b|| below which a residual counts as nearly zero.
+
+Atoms that would make the fit exact may then have slopes that are lost in the rounding of b. So a
+fit from inner products is made again by QR, unless the residual is rounding, and the residual is
+computed in twice the precision. With a longer residual, neither is done.
+"""
 
 
 @njit(cache=True, nogil=True)
 def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) -> bool:
-    """Correct x by the recomputed residual r; False if a weight turns out not to be positive.
+    """Compute the residual r and correct x by it; False if a weight was not positive and is now 0.
 
-    On an orthonormal basis r is then right to its own last digits, not to those of b.
+    With an orthonormal basis r is corrected as well, and accurate to its own last digits, not only
+    to those of b.
     """
     residual(atoms, b, x, P.order, k, r)
     if len(P.Q):
@@ -61,9 +67,10 @@ def polish(atoms: Array, b: Vector, x: Vector, P: Passive, k: int, r: Vector) ->
 
 @njit(cache=True, nogil=True)
 def holds(g: Vector, inverse_norms: Vector, P: Passive, noise: float, partial: bool) -> bool:
-    """Return whether no atom descends and the passive ones are level, on the data themselves.
+    """Return whether no atom descends and the slopes of the passive ones are zero, up to rounding.
 
-    If `partial`, only the passive ones are asked.
+    g is A'r, computed from the data, and `noise` its expected rounding for a unit atom. If
+    `partial`, only the passive atoms are checked.
     """
     for j in range(len(g)):
         slope = g[j] * inverse_norms[j]
@@ -76,7 +83,7 @@ def holds(g: Vector, inverse_norms: Vector, P: Passive, noise: float, partial: b
 
 @njit(cache=True, nogil=True)
 def enter_start(atoms: Array, b: Vector, c: Vector, G: Array, x: Vector, P: Passive, k: int) -> int:
-    """Make the atoms with weight passive; those that depend on others lose their weight."""
+    """Make the atoms with weight passive; one that depends on those before it gets weight 0."""
     for j in range(len(x)):
         if x[j] > 0.0 and not P.inside[j]:
             if admit(P, k, j, atoms, b, c, G):
@@ -102,7 +109,11 @@ def pursue_and_polish(
     limit: int,
     max_steps: int,
 ) -> tuple[int, int, int]:
-    """Pursue until polishing leaves all weights positive and the data agree; as `pursue`."""
+    """Run `pursue` until `polish` leaves all weights positive, and check the answer on the data.
+
+    Return what `pursue` does, and write r = b - A x and g = A'r. The code is STALLED if the answer
+    fails the check, or if its residual is `NEARLY_EXACT` without QR.
+    """
     k = enter_start(atoms, b, c, G, x, P, k)
     code, steps = STALLED, 0
     for _ in range(5):
@@ -119,7 +130,7 @@ def pursue_and_polish(
         residual(atoms, b, x, P.order, k, r)
     np.dot(atoms, r, g)
     noise = rounding(b, x, inverse_norms, P.order, k)
-    if code == STALLED and len(P.Q):  # what depends on orthonormal vectors adds nothing to them
+    if code == STALLED and len(P.Q):  # an atom that QR refuses is a combination of others
         code = OPTIMAL
     if code != MAX_STEPS and not holds(g, inverse_norms, P, noise, code == MAX_ATOMS):
         code = STALLED
@@ -158,14 +169,14 @@ def fit(
     b, c, inverse_norms : arrays of shape (m,), (n,), (n,)
         The target, A'b, and one over the norms of the atoms (0 for a zero atom).
     G : array of shape (>= n, >= n) or (0, 0)
-        A'A, or nothing where few of its entries will be needed.
+        A'A; empty where few of its entries are needed, which are then computed one by one.
     x : array of shape (n,)
         The start, and on return the solution.
     C, order, y, k : arrays and int
         The factor of the first k atoms in `order`, with y solving C y = A_P'b.
     r, p, g : arrays of shape (m,), (m,) and (n,)
-        On return b - A x, computed from the data, what an orthonormal basis leaves of b (if QR was
-        needed), and A'r.
+        On return b - A x, computed from the data; b minus its projection on the orthonormal basis,
+        if QR was needed; and A'r.
     orthogonal : bool
         Whether to begin with QR.
     limit, max_steps : int
@@ -251,8 +262,8 @@ def residual_error(
 ) -> float:
     """Return a bound on the distance of r from b - A x.
 
-    It is `accurate` if it was computed in twice the precision. If it was not and is next to
-    nothing, it is computed again in that way, and g = A'r with it.
+    r is `accurate` if it was computed in twice the precision. If it was not and is `NEARLY_EXACT`,
+    it is computed again in that way, and g = A'r with it.
     """
     size = np.sqrt(dot(b, b, len(b)))
     for i in range(k):

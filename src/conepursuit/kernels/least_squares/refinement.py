@@ -44,7 +44,10 @@ def sum_error(a: float, b: float) -> float:
 def accurate_residual(
     atoms: Array, b: Vector, r: Vector, x: Vector, order: Array, k: int, out: Vector
 ) -> None:
-    """Write b - r - A x, rounded once."""
+    """Write b - r - A x, computed in twice the precision and rounded once.
+
+    Only the first k atoms in `order` have weight.
+    """
     low = np.zeros(len(b))
     for i in range(len(b)):
         low[i] = sum_error(b[i], -r[i])
@@ -60,7 +63,7 @@ def accurate_residual(
 
 @njit(cache=True, nogil=True)
 def accurate_dot(a: Vector, b: Vector) -> float:
-    """Return <a, b>, rounded once."""
+    """Return <a, b>, computed in twice the precision and rounded once."""
     high, low = 0.0, 0.0
     for i in range(len(a)):
         term = a[i] * b[i]
@@ -96,7 +99,9 @@ def accurate_slopes(atoms: Array, order: Array, k: int, r: Vector, out: Vector) 
 def refine(
     atoms: Array, b: Vector, x: Vector, r: Vector, order: Array, k: int, C: Array, Q: Array
 ) -> None:
-    """Correct x and r = b - A x of the passive atoms, in place, until nothing changes.
+    """Correct x and r = b - A x of the passive atoms, in place, until corrections are rounding.
+
+    It also ends when a correction is not less than half of the one before.
 
     Notes
     -----

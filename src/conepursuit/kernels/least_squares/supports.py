@@ -1,16 +1,17 @@
 """Non-negative least squares of many targets on at most eight atoms, by a table of all supports.
 
 For each support S the table holds the matrix M that takes c = A'b to the weights of the atoms in S
-and the slopes of those outside. S is the solution's if exactly its own entries of M c are positive;
-if not, the positive ones are the next S. The entries count as positive beyond their rounding, which
-for an atom in S and the same atom outside is the same condition. Every target starts from all
-atoms, so that its result depends on nothing but itself.
+and the slopes of those outside. S is the support of the solution if the entries of M c for its own
+atoms, and no others, are positive; if not, the atoms with positive entries are the next S. An entry
+counts as positive if it is above its rounding. The weight of an atom in S, and its slope with S
+less that atom, differ by a positive factor, and so do their roundings: both give the same answer.
+Every target starts from all atoms, so that its result does not depend on other targets.
 
 The targets are treated in tiles. Arrays over a tile have a row for each atom and a column for each
-target, and the loops run over the targets, in vector registers; only a search that has to go on
-looks at its target alone, without branches that would be mispredicted. What is called for one
-target is given the arrays and its place in them: a row of an array that is handed over is counted
-as a reference, which takes longer than to try a support.
+target, and the loops run over the targets, in vector registers. Only targets for which the first
+support fails are searched one by one, without branches, which would be mispredicted. Functions for
+one target take the arrays and its index in them: numba counts a reference to each row that is
+passed, which takes longer than to try a support.
 """
 
 from __future__ import annotations
@@ -31,22 +32,29 @@ WIDTH = 8
 """The most atoms; arrays over the atoms are padded to this with zeros."""
 
 TILE = 128
-"""Targets treated together; what is known of them fits into the first cache."""
+"""Targets treated together; the arrays over them fit into the first-level cache."""
 
 ROW = TILE + 8
-"""Numbers in a row of an array over a tile; a power of two would put all rows into few sets."""
+"""Numbers in a row of an array over a tile; a power of two would use few sets of the cache."""
 
 MOST_TRIES = 20 * WIDTH
-"""Supports that are tried before a target is left to the other kernels."""
+"""Supports that are tried for a target before it is left to another kernel."""
 
 DELICATE = 1e-3
-"""Squared sine of an angle below which a support is left to the kernels that use the residual."""
+"""Squared sine of the angle between an atom of a support and those before it.
+
+If it is below this for any atom, the support is left to kernels that correct weights by the
+residual; above, the table is accurate enough.
+"""
 
 CANCELLED = 1e-4
-"""Share of ||b||^2 below which ||r||^2 is computed from r."""
+"""Share of ||b||^2 below which ||r||^2 is computed from r.
+
+Above, it is taken from inner products, since few digits cancel.
+"""
 
 ERROR, FIRM, TOP, LOWEST, SQUARE = range(5)
-"""What is known of the functional of a support; see `bound_functional`."""
+"""Indices of the bounds on the functional of a support that `bound_functional` writes."""
 
 
 @njit(cache=True, nogil=True)
@@ -57,8 +65,8 @@ def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Arra
     -------
     M, functional, bounds, repaired, delicate : arrays
         The matrices, and in one more column the rounding of M c for a target of norm 1; A't for
-        the t with <t, a> = ||a|| on S; what `bound_functional` says of it; the largest part of S
-        that is independent; whether S asks for more accuracy.
+        the t with <t, a> = ||a|| on S; the bounds of `bound_functional` on it; the atoms of S that
+        are independent of those before them; whether S needs a more accurate kernel.
     """
     count, noise = 1 << n, expected_rounding(m)
     M, bounds = np.zeros((count, WIDTH, WIDTH + 1)), np.zeros((count, 5))
@@ -78,7 +86,7 @@ def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Arra
         if part != support:
             continue
         z[:] = 0.0
-        for i in range(k):  # column order[i] of the inverse, and what it does to the others
+        for i in range(k):  # column order[i] of the inverse, and its part in the slopes outside
             column[:k] = 0.0
             column[i] = 1.0
             forward_solve(C, k, column)
@@ -104,11 +112,11 @@ def tabulate(G: Array, n: int, m: int) -> tuple[Array, Array, Array, Array, Arra
 def bound_functional(
     G: Array, norms: Vector, z: Vector, support: int, m: int, products: Vector, bounds: Vector
 ) -> None:
-    """Write the products of the atoms with t = sum_i z_i a_i, and what is certain of them.
+    """Write the products of the atoms with t = sum_i z_i a_i, and bounds on them.
 
-    With the error of a product for a unit atom, `bounds` are that error, the least <t, a> / ||a||
-    of the atoms of the support less the error, the largest with it, the least of the other atoms
-    less the error, and ||t||^2 with its error.
+    ERROR bounds the rounding of <t, a> / ||a||. FIRM is the least of these numbers over the support
+    minus ERROR, TOP the largest plus ERROR, LOWEST the least over the other atoms minus ERROR, and
+    SQUARE is ||t||^2 plus its error.
     """
     n, size, square = len(norms), 0.0, 0.0
     for i in range(n):
@@ -134,7 +142,7 @@ def bound_functional(
 def multiply_three(
     atoms: Array, first: int, targets: Array, start: int, width: int, C: Array, squares: Vector
 ) -> None:
-    """Write the products with three atoms, and ||b||^2."""
+    """Write the products of the targets of a tile with three atoms from `first` on, and ||b||^2."""
     for p in range(width):
         u, v, w, square = 0.0, 0.0, 0.0, 0.0
         for i in range(targets.shape[1]):
@@ -150,7 +158,7 @@ def multiply_three(
 def multiply_six(
     atoms: Array, targets: Array, start: int, width: int, C: Array, squares: Vector
 ) -> None:
-    """Write the products with six atoms, and ||b||^2, in one reading of the targets."""
+    """Write the products of the targets of a tile with six atoms, and ||b||^2, in one reading."""
     for p in range(width):
         u, v, w, x, y, z, square = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(targets.shape[1]):
@@ -170,7 +178,7 @@ def multiply_six(
 def try_everywhere(
     M: Array, support: int, C: Array, sizes: Vector, n: int, V: Array, found: Array
 ) -> None:
-    """Write M c for one support and all targets of a tile, and which entries are positive."""
+    """Write M c for one support and all targets of a tile, and bits for its positive entries."""
     for p in range(TILE):
         found[p] = 0
     for i in range(n):
@@ -185,9 +193,9 @@ def try_everywhere(
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, inline="always")
 def try_on(M: Array, support: int, C: Array, sizes: Vector, p: int, n: int, V: Array) -> np.uint64:
-    """Write M c for one support and one target, and return which entries are positive.
+    """Write M c for one support and one target p, and return bits for its positive entries.
 
-    The comparisons are shifted in, one by one: conditions would become branches.
+    The outcomes of the comparisons are shifted in, one by one: conditions would become branches.
     """
     a, b, c, d = C[0, p], C[1, p], C[2, p], C[3, p]
     e, f, g, h = C[4, p], C[5, p], C[6, p], C[7, p]
@@ -210,9 +218,9 @@ def search(
 ) -> None:  # fmt: skip
     """Write the support of the solution of every target, M c for it, and how many were tried.
 
-    All entries of the wrong sign change sides at once (block principal pivoting). Where that has
-    not led to the end soon, only the first one does (Murty 1974). A target without a solution is
-    one with as many tries as there may be.
+    All atoms with an entry of the wrong sign enter or leave at once (block principal pivoting).
+    After 2 WIDTH tries only the first of them does (Murty 1974). A target for which no support is
+    found has MOST_TRIES tries.
     """
     start = repaired[(1 << n) - 1]
     try_everywhere(M, start, C, sizes, n, V, supports)
@@ -243,12 +251,12 @@ def weigh(
     C: Array, squares: Vector, sizes: Vector, supports: Array,
     V: Array, W: Array, D: Array, left: Vector, reach: Vector, rough: Vector, steep: Vector,
 ) -> None:  # fmt: skip
-    """Write, for all targets of a tile, the weights, minus the slopes, and what they amount to.
+    """Write the weights W, minus the slopes as D, and four numbers for all targets of a tile.
 
-    That is ||r||^2, the sum of weight times norm, how far the slopes of the support are from zero
-    for unit atoms, and the largest slope outside for unit atoms, both with their errors: `noise`
-    times ||b|| and the sum of weight times norm. With the slopes of the support ||r||^2 is
-    accurate even if the weights are less so.
+    These are ||r||^2 as `left`; the sum of weight times norm as `reach`; the largest size of a
+    slope in the support as `rough`; and the largest slope outside as `steep`. The last two are for
+    unit atoms and include their error, `noise` times the sum of ||b|| and `reach`. The slopes in
+    the support are used for ||r||^2, which makes it accurate even if the weights are less so.
     """
     for p in range(TILE):
         left[p], reach[p], rough[p], steep[p] = squares[p], 0.0, 0.0, -np.inf
@@ -284,11 +292,12 @@ def fit_few(
     X: Array, duals: Array, rnorms: Vector, gaps: Vector, proven: Array, codes: Array,
     counts: Array,
 ) -> None:  # fmt: skip
-    """Fit and certify every row of `targets`, as `batch.fit_targets`.
+    """Fit and certify every row of `targets`, as `many_targets.fit_targets`.
 
     `atoms` and their Gram matrix `G` are padded with zeros, to at least eight, and to nine if there
-    are more than six. The proof is that of `certificate.tilted_gap` with the t of the support and
-    bounds for all atoms at once; where they do not suffice, `tilted` looks at each atom.
+    are more than six. The tables are those of `tabulate`. The proof is that of
+    `certificate.tilted_gap` with the t of the support, by bounds that hold for all atoms at once;
+    where they do not suffice, `tilted` looks at each atom.
     """
     n, m, noise = X.shape[1], targets.shape[1], product_rounding(targets.shape[1] + 2 * WIDTH)
     work, enough = np.zeros((4, n)), 0.5 * resolution(m)
@@ -341,7 +350,7 @@ def fit_few(
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
 def squared_residual(atoms: Array, targets: Array, i: int, W: Array, p: int) -> float:
-    """Return ||b - A x||^2."""
+    """Return ||b - A x||^2 for target i, with the weights in column p of W."""
     s, t, u, w = W[0, p], W[1, p], W[2, p], W[3, p]
     x, y, z, o = W[4, p], W[5, p], W[6, p], W[7, p]
     total = 0.0

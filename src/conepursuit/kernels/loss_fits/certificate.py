@@ -5,12 +5,13 @@ proves
 
     F(c) - F* <= sum_i w_i (l(x_i) + l*(u_i / w_i) - u_i x_i / w_i) + <u, x> + penalty sum_j c_j.
 
-Such a u is s (g + k t), where t has positive inner products with the atoms that g violates, k is
-the least shift that repairs them, and s keeps u in the domain of l*. With a penalty, a small enough
-s does so alone. As no loss is negative, u = 0 is another: F(c) itself is a bound.
+The points tried are u = s (g + k t), where t has positive inner products with the atoms that g
+violates, k is the least shift with which no atom is violated, and s keeps u in the domain of l*.
+With a penalty, a small enough s repairs all atoms without a shift. u = 0 is one more point: as no
+loss is negative, F(c) itself is a bound.
 
-As in `certificate`, atoms are repaired together with the rounding of their products. What else may
-be wrong in the bound is added to it at the end (`allowance`).
+As in `least_squares.certificate`, an atom counts as violated if it may be so by the rounding of its
+products. All other rounding is added to the bound at the end (`allowance`).
 """
 
 from __future__ import annotations
@@ -30,19 +31,24 @@ from conepursuit.kernels.shared.rounding import product_rounding
 from conepursuit.kernels.shared.triangular import backward_solve, dot, forward_solve
 
 SLIGHT = 1e-8
-"""Share of the steepest slope up to which that of a separable entry is slight."""
+"""Share of the largest |g_i| up to which the slope of an entry is slight.
+
+Such entries count as separable: x goes to infinity there, and the dual point is set to 0. At other
+entries the dual point stays near g_i; see `settle_separable`.
+"""
 
 HALVINGS = 30
-"""Of the interval in which the best s is sought."""
+"""How often the interval is halved in which the best s is sought, at most."""
 
 
 @njit(cache=True, nogil=True)
 def certify(
     P: Problem, S: Fit, passive: int, low: float, enough: float, last: bool
 ) -> tuple[float, bool, float]:
-    """Return a bound of F(c) - F*, whether it is proved up to the `allowance`, and its size.
+    """Return a bound of F(c) - F*, whether it is proved up to the `allowance`, and a size.
 
-    The size bounds the norms of g and of the dual points tried, and is what `allowance` asks for.
+    The size is a bound on the norms of g and of the dual points tried, which `allowance` needs. A
+    bound that is not proved is an estimate.
 
     Parameters
     ----------
@@ -51,10 +57,14 @@ def certify(
     passive : int
         How many atoms the factor of the last model holds.
     low : float
-        An estimate of F from below: F is not evaluated where this says that it is too large.
+        An estimate of F(c) from below. F(c) is a bound as well; it is computed only if `low` is at
+        most `enough`, or in the last call.
     enough : float
-        No better bound is sought than this. Before the `last` call, none is that cannot reach it;
-        a guess is returned instead.
+        Once a bound is at most this, no better one is sought.
+    last : bool
+        Whether this is the last call for a fit, in which all proofs are tried. Before, a shift is
+        tried only if an estimate says that its bound would be at most `enough`; if no bound is, the
+        estimate is returned.
     """
     n, slack, cost = len(P.norms) - 1, dot(S.c, S.dual, len(P.norms)), paid(P, S.c)
     size = math.sqrt(dot(S.g, S.g, len(S.g)))
@@ -89,10 +99,11 @@ def certify(
 def allowance(P: Problem, S: Fit, size: float) -> float:
     """Return how far a bound that was computed in double precision may be below the exact one.
 
-    `size` bounds the norms of the gradient and of the dual point. The exact x differs from the
-    computed one by the rounding of a sum of |c_j a_j|: that changes <u, x> by u times it, and the
-    loss, beyond its tangent, by half its curvature times the square. As
-    `certificates.allowance`, for the losses that the kernels know.
+    `size` bounds the norms of the gradient and of the dual point. Each entry of the computed x
+    differs from the exact one by at most the rounding of a sum of |c_j a_j|. That changes <u, x> by
+    u times the difference, and the loss, beyond its tangent, by half its curvature times the square
+    of it. The allowance is infinite if the difference is not small against the distance to the end
+    of the domain. `pursuit.certify.allowance` does the same for any objective.
     """
     n, m, total, away = len(P.norms), len(S.x), 0.0, 0.0
     S.spread[:] = 0.0
@@ -121,8 +132,9 @@ def allowance(P: Problem, S: Fit, size: float) -> float:
 def bound_products(P: Problem, v: Vector, error: Vector) -> None:
     """Write how far the computed products of the atoms with v may be from the exact ones.
 
-    Logistic slopes differ by many orders of magnitude, and an atom is level by those of its own
-    entries: their products are bounded entry by entry, others by norms.
+    The rounding is bounded by the product of the norms. For the logistic loss it is bounded by the
+    sum of |a_i v_i|, since slopes differ by many orders of magnitude there, and the product of the
+    norms may be far too large for an atom that is zero where slopes are large.
     """
     n, m = len(P.norms) - 1, len(v)
     length = math.sqrt(dot(v, v, m))
@@ -137,11 +149,11 @@ def bound_products(P: Problem, v: Vector, error: Vector) -> None:
 
 @njit(cache=True, nogil=True)
 def find_shift(P: Problem, S: Fit, passive: int, attempt: int) -> float:
-    """Write a functional t, and return the least k >= 0 that repairs g with it; -1 if none does.
+    """Write a vector t, and return the least k >= 0 for which g + k t violates no atom; -1 if none.
 
-    The first attempt is 1 for every entry with weight. The logistic loss has slopes as small as
-    exp(-x) and a conjugate that ends at 0, hence |g| instead; the third attempt is for its
-    separable entries.
+    Attempt 0 is 1 for every entry with weight. For the logistic loss it is |g|, since its slopes
+    may be as small as exp(-x), and the domain of its conjugate ends at 0. Attempt 1 is the
+    `functional` of the passive atoms, attempt 2 is `settle_separable`.
     """
     n = len(P.norms) - 1
     if attempt == 2:
@@ -158,10 +170,12 @@ def find_shift(P: Problem, S: Fit, passive: int, attempt: int) -> float:
 
 @njit(cache=True, nogil=True)
 def settle_separable(P: Problem, S: Fit) -> float:
-    """Write the t with which g + t is zero at entries that x leaves for infinity; return 1.
+    """Write a t for which g + t is 0 at separable entries and violates no atom; return 1, or -1.
 
-    Those are entries of slight slopes. An atom that has no others is level then, exactly. For the
-    rest, t is as small a multiple of |g| as repairs all other atoms; -1 is returned if none does.
+    Separable entries are those of slight slopes (`SLIGHT`). An atom that is zero at all others has
+    the product 0 with g + t, exactly. At the other entries t is the least multiple of |g| with
+    which no atom is violated. -1 is returned if that is not less than |g|, or if there is a
+    penalty.
     """
     n, m, steepest, share, noise = len(P.norms) - 1, len(S.t), 0.0, 0.0, product_rounding(len(S.t))
     for i in range(m):
@@ -199,9 +213,10 @@ def functional(P: Problem, S: Fit, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def best_bound(P: Problem, S: Fit, shift: float, slack: float, cost: float, enough: float) -> float:
-    """Return the bound for the largest s up to 1 or, if that is not enough, for the best s.
+    """Return the bound for the largest s up to 1 or, if that is above `enough`, for the best s.
 
-    The bound is convex in s. Without a penalty s may be larger than 1.
+    The bound is convex in s, so that the best s is found by bisection of its derivative. Without a
+    penalty s may be larger than 1.
     """
     most = np.inf
     for i in range(len(S.y)):
@@ -257,10 +272,10 @@ def steepness(P: Problem, S: Fit, shift: float, s: float) -> float:
 
 @njit(cache=True, nogil=True)
 def estimate(P: Problem, S: Fit, slack: float) -> float:
-    """Return |slack| + max_j -dual_j / ||a_j|| times a length, which is not a proof.
+    """Return an estimate of F(c) - F*, not a bound: |slack| + length * max_j -dual_j / ||a_j||.
 
-    It is what would be gained along the steepest atom on the way to a fit as long as x, or as the
-    one that the last model proposed.
+    The second term is the gain along the steepest atom on the way to a fit of that length, which is
+    the norm of x, or of the fit that the last model proposed if that is longer.
     """
     steepest = 0.0
     for j in range(len(P.norms) - 1):

@@ -19,12 +19,13 @@ from conepursuit.kernels.loss_fits.losses import loss, margin, size, slope
 
 
 class Problem(NamedTuple):
-    """What targets with the same weights of their entries share.
+    """The loss, the penalty and the atoms, for targets with the same weights of their entries.
 
-    `rows` holds the n atoms and, behind them, their sum at about one length, which stands in for
-    all of them at the start of a fit; `prices` are what a unit of each costs, `norms` their lengths
-    over the entries with weight. Zeros fill rows and width. `gram` is
-    the Hessian of the loss if that is the same for all targets, otherwise empty.
+    `code` and `parameter` name the loss as in `losses`. `rows` holds the n atoms and, after them,
+    the sum of the atoms, each scaled to about the same length, from which a fit may start. `prices`
+    are the penalties for a unit of weight of each row, `norms` their lengths over the entries with
+    weight. Zeros pad `rows` in both directions. `gram` is the Hessian of the loss if that is the
+    same for all targets, otherwise empty.
     """
 
     code: int
@@ -37,14 +38,15 @@ class Problem(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What is known about one target.
+    """The arrays of the fit of one target: its data, its state, and work space.
 
-    Over the entries: the target y with weights w, the fit x, the one `ahead` at the end of a line,
-    g = w l'(x), the curvatures of the model, a functional t, and the `spread` |A| c. Over the
-    atoms: the weights c, the derivatives `dual` of F, and `products` with t; `descent`, minus the
-    derivatives, has its errors for a proof, as the products have. About the model: the atoms in it
-    (`members`), their weights v and derivatives, its Hessian Q made of the scaled atoms B at the
-    entries `where` it is curved, and the factor C of the passive ones, which `order` lists.
+    Over the entries: the target y with weights w, the fit x, the fit `ahead` that the last model
+    proposes, g = w l'(x), the curvatures of the model as `metric`, a vector t of a proof, and
+    |A| c as `spread`. Over the atoms: the weights c, the derivatives of F as `dual` and, for a
+    proof, minus these as `descent`, the `products` of the atoms with t, and bounds on the errors of
+    both. Of the quadratic model: its atoms, listed by `members`, their weights v and derivatives
+    `descent`; its Hessian Q, made of the scaled atoms B at the entries `where` it is curved; and
+    the factor C of the atoms that are passive in it, listed by `order`.
     """
 
     y: Vector
@@ -107,7 +109,7 @@ def differentiate(P: Problem, S: Fit) -> None:
 
 @njit(cache=True, nogil=True)
 def paid(P: Problem, c: Vector) -> float:
-    """Return the penalty."""
+    """Return the penalty of the weights c."""
     total = 0.0
     for j in range(len(P.prices)):
         total += c[j] * P.prices[j]
@@ -116,7 +118,7 @@ def paid(P: Problem, c: Vector) -> float:
 
 @njit(cache=True, nogil=True)
 def objective(P: Problem, S: Fit) -> float:
-    """Return F."""
+    """Return F(c), from c and x."""
     total = paid(P, S.c)
     for i in range(len(S.y)):
         if S.w[i] > 0.0:
@@ -126,7 +128,7 @@ def objective(P: Problem, S: Fit) -> float:
 
 @njit(cache=True, nogil=True)
 def rounding(P: Problem, S: Fit) -> float:
-    """Return a few units in the last place of the terms of F."""
+    """Return the rounding of F(c): a few units in the last place of the sizes of its terms."""
     total = paid(P, S.c)
     for i in range(len(S.y)):
         if S.w[i] > 0.0:
@@ -136,7 +138,7 @@ def rounding(P: Problem, S: Fit) -> float:
 
 @njit(cache=True, nogil=True)
 def inside(P: Problem, S: Fit) -> bool:
-    """Return whether x is in the domain of the loss."""
+    """Return whether x is in the domain of the loss at every entry with weight."""
     for i in range(len(S.y)):
         if S.w[i] > 0.0 and not margin(P.code, P.parameter, S.y[i], S.x[i]) > 0.0:
             return False

@@ -11,13 +11,13 @@ BETA               (y^b + (b-1) x^b - b y x^(b-1)) / (b (b-1))   1 < b < 2   x >
 ONE_SIDED          min(x - y, 0)^2 / 2                           none        all x
 =================  ============================================  ==========  ==============
 
-All are non-negative, with infimum 0; the last serves to find a start in a domain. With the
-conjugate l*, two divergences measure by how much a point fails another:
+All are non-negative, with infimum 0; the last serves to find a start in a domain. Two divergences
+are needed, where l* is the conjugate of l:
 
-- D(x, z) = l(x) - l(z) - l'(z) (x - z), what the tangent at z misses at x (Bregman);
+- D(x, z) = l(x) - l(z) - l'(z) (x - z), how far l is above its tangent at z (Bregman);
 - l(x) + l*(v) - v x, zero where v = l'(x) (Fenchel and Young). It is D(x, z) where v = l'(z).
 
-Both are evaluated in forms in which nothing cancels, through
+Both are computed by formulas in which nothing cancels, with
 
     power_remainder(h, p) = ((1 + h)^p - 1) / p - h,   and log(1 + h) - h in the limit p = 0.
 """
@@ -39,7 +39,10 @@ from conepursuit.kernels.constants import (
 )
 
 SERIES = 0.05
-"""Below this |h| the power_remainder is a power series: 12 terms reach full precision."""
+"""Below this |h| `power_remainder` is a power series, of which 12 terms reach full precision.
+
+Above, it is computed by its formula, in which few digits cancel.
+"""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -71,7 +74,10 @@ def softplus(x: float) -> float:
 
 @njit(cache=True, nogil=True)
 def clipped_young(beyond: float, change: float) -> float:
-    """Return what `young` does for a parabola that goes on straight; r is `beyond` its end."""
+    """Return what `young` does for a loss that is a parabola up to a point and linear after it.
+
+    x is `beyond` that point by this distance, which is negative on the parabola.
+    """
     return abs(change) * max(beyond, 0.0) + 0.5 * change**2
 
 
@@ -110,7 +116,10 @@ def loss(code: int, parameter: float, y: float, x: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def size(code: int, parameter: float, y: float, x: float) -> float:
-    """Return the sum of the absolute terms of l, of which rounding spares no more than digits."""
+    """Return the sum of the absolute values of the terms of l.
+
+    The rounding of l is a few units in the last place of this sum, even where the terms cancel.
+    """
     if code == LOGISTIC:
         return softplus(-y * x) + sigmoid(-y * x) * abs(x)
     if code == KULLBACK_LEIBLER:
@@ -123,7 +132,10 @@ def size(code: int, parameter: float, y: float, x: float) -> float:
 
 @njit(cache=True, nogil=True)
 def margin(code: int, parameter: float, y: float, x: float) -> float:
-    """Return how far inside the domain x is; what is not positive is outside."""
+    """Return the distance of x from the end of the domain; x is outside if that is not positive.
+
+    It is inf where the domain has no end, and at an end that belongs to the domain.
+    """
     if code == KULLBACK_LEIBLER:
         return x + parameter if x + parameter != 0.0 or y + parameter > 0.0 else math.inf
     if code == BETA:
@@ -168,10 +180,11 @@ def curvature(code: int, parameter: float, y: float, x: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def chord(code: int, parameter: float, y: float, x: float) -> float:
-    """Return l'(x) / (x - z), where z minimises l: a parabola so curved has its least value there.
+    """Return the curvature l'(x) / (x - z), where z minimises l.
 
-    The logistic loss has no minimiser; tanh(x / 2) / (2 x) is the curvature of the lowest parabola
-    above it.
+    The parabola with this curvature that touches l at x has its least value at z. The logistic loss
+    has no minimiser; tanh(x / 2) / (2 x) is returned, the curvature of the lowest parabola above it
+    that touches it at x.
     """
     if code == LOGISTIC:
         return 0.5 * math.tanh(0.5 * x) / x if x != 0.0 else 0.25
@@ -195,7 +208,7 @@ def relative_entropy(q: float, rest: float, change: float) -> float:
         part, more = (q, change) if side == 0 else (rest, -change)
         if more != 0.0:
             t = more / part
-            if not t >= -1.0 - 8.0 * EPS:  # no more than rounding of q
+            if not t >= -1.0 - 8.0 * EPS:  # negative by more than the rounding of q
                 return math.inf
             total += part if t <= -1.0 else -part * (1.0 + t) * power_remainder(-t / (1.0 + t), 0.0)
     return total
@@ -208,7 +221,7 @@ def divergence(code: int, parameter: float, y: float, x: float, z: float) -> flo
         return 0.5 * (x - z) ** 2
     if code == LOGISTIC:
         a = y * (x - z)
-        if abs(a) > 30.0:  # too far for anything to cancel
+        if abs(a) > 30.0:  # x and z are so far apart that nothing cancels
             return softplus(-y * x) - softplus(-y * z) + sigmoid(-y * z) * a
         q, rest, odds = sigmoid(-y * x), sigmoid(y * x), math.expm1(a)
         return relative_entropy(q, rest, q * rest * odds / (1.0 + q * odds))
@@ -266,7 +279,8 @@ def attained(code: int, parameter: float, y: float, v: float) -> float:
 def beta_root(power: float, level: float) -> float:
     """Return the root s of exp((b - 1) s) - exp((b - 2) s) = level by guarded Newton steps.
 
-    The left side increases through 0 at s = 0; one of its terms is below 1 on either side of it.
+    The left side increases with s and is 0 at s = 0. Its second term is below 1 for s > 0, and its
+    first one for s < 0, which gives the bracket to start from.
     """
     low = min(0.0, -math.log1p(max(-level, 0.0)) / (2.0 - power))
     high = max(0.0, math.log1p(max(level, 0.0)) / (power - 1.0))

@@ -1,10 +1,10 @@
 """Minimise the loss of a non-negative combination of atoms, for many targets.
 
-The objective is that of `loss_fit`, the steps are those of `descent`.
+The objective F is that of `fit`, the steps are those of `newton`.
 
-Where F or its gradient is not finite at c = 0, a fit starts at a multiple of the sum of all atoms,
-brought to about one length, so that a long one does not hide the others. That sum is kept as one
-more atom, behind the others: it leaves like any other when it is no longer needed, and so the
+Where F or its gradient is not finite at c = 0, a fit starts at a multiple of the sum of all atoms.
+They are scaled to about the same length first, so that a long one does not hide the others. The sum
+is kept as one more atom, after the others, and loses its weight to them like any other. So the
 models have few atoms from the first step on.
 """
 
@@ -31,16 +31,19 @@ from conepursuit.kernels.loss_fits.losses import loss
 from conepursuit.kernels.loss_fits.newton import bend, build, pursue
 
 SHARED = 1024
-"""Up to this many atoms a Hessian that all targets share is made once."""
+"""Up to this many atoms a Hessian that all targets share is computed once; else in every step."""
 
 HIGHEST = 1e300
-"""A price that is never paid; infinity times a weight of zero would be no number."""
+"""The largest price of the sum of all atoms; an infinite one times a weight of 0 would be NaN."""
 
 MOST = 1000
-"""The largest power of two that an atom is multiplied with."""
+"""The largest exponent of two by which an atom is scaled; a shorter atom stays shorter than 1."""
 
 LEAST_SCALE = 1e-6
-"""Share of the best multiple without a penalty that a start has at least."""
+"""The least start, as a share of the best multiple without a penalty; see `scale`.
+
+Where the penalty asks for a smaller multiple, this one is taken.
+"""
 
 
 @njit(cache=True, nogil=True)
@@ -70,7 +73,7 @@ def fit_losses(
     atoms, targets : arrays of shape (n, m) and (T, m)
         Contiguous.
     entry_weights : array of shape (T, m) or (1, m)
-        Non-negative; an entry of weight 0 is as good as absent.
+        Non-negative; an entry of weight 0 does not count.
     penalty : float
         The price of a unit of weight.
     tol : float
@@ -118,9 +121,9 @@ def fit_losses(
 def share(
     code: int, parameter: float, atoms: Array, entry_weights: Array, penalty: float
 ) -> tuple[Problem, Array]:
-    """Return what targets share, and whether any atom is not zero at an entry.
+    """Return the problem that targets share, and for each entry whether an atom is not zero there.
 
-    What `measure` finds is not known yet.
+    The norms and the sum of all atoms are left to `measure`.
     """
     n, m = atoms.shape
     rows, norms, prices = (
@@ -149,9 +152,10 @@ def share(
 
 @njit(cache=True, nogil=True)
 def measure(P: Problem, S: Fit, shares: Vector) -> None:
-    """Write the lengths of the atoms over the entries with weight, and the sum of all.
+    """Write the norms of the atoms over the entries with weight, and the sum of all atoms into P.
 
-    `shares` are their weights in that sum, powers of two with which they are of about one length.
+    `shares` receives the weights of the atoms in that sum: powers of two that bring them to about
+    length 1, and 0 for zero atoms.
     """
     n, width = len(shares), len(S.w)
     P.rows[n], P.prices[n] = 0.0, 0.0
@@ -181,9 +185,10 @@ def length(row: Vector, weights: Vector) -> float:
 
 @njit(cache=True, nogil=True)
 def load(P: Problem, S: Fit, target: Vector, weights: Vector, touched: Array) -> float:
-    """Copy a target; return what those entries contribute to F that no atom touches.
+    """Copy a target into S; return the loss of the entries at which all atoms are zero.
 
-    They are given no weight. Where the loss is infinite at x = 0, so is their contribution.
+    There x = 0 whatever the weights c are, and S gives these entries the weight 0. Their loss is
+    infinite if that of one of them is at x = 0.
     """
     constant = 0.0
     for i in range(len(target)):
@@ -195,7 +200,10 @@ def load(P: Problem, S: Fit, target: Vector, weights: Vector, touched: Array) ->
 
 @njit(cache=True, nogil=True)
 def resume(P: Problem, S: Fit, given: Vector, start: float) -> float:
-    """Take up given weights where they are better than those found; return by how much."""
+    """Take the given weights if F is at most `start` there; return by how much it is less.
+
+    Otherwise, or if all of them are zero, keep the present weights and return 0.
+    """
     n, total = len(given), 0.0
     for j in range(n):
         S.v[j], S.c[j] = S.c[j], given[j]
@@ -223,10 +231,11 @@ def begin(P: Problem, S: Fit) -> bool:
 
 @njit(cache=True, nogil=True)
 def level(S: Fit) -> float:
-    """Make it the target to be at least 1 at every entry with weight; return the loss at c = 0.
+    """Set up a one-sided fit that looks for an x > 0; return its loss at c = 0.
 
-    The loss sum_i min(x_i - 1, 0)^2 / 2 is less than 1/2 only where x is positive, and can be made
-    so wherever a positive x is to be had, as that may be scaled.
+    The loss is sum_i min(x_i - 1, 0)^2 / 2 over the entries with weight. If it is less than 1/2,
+    all of these x_i are positive. If any combination of the atoms is positive there, a multiple of
+    it has the loss 0.
     """
     total = 0.0
     S.c[:], S.x[:] = 0.0, 0.0
@@ -240,12 +249,14 @@ def level(S: Fit) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scale(P: Problem, S: Fit) -> bool:
-    """Multiply c by the best factor and write x; False if it is not in the domain.
+    """Multiply c by the factor that minimises F and write x; False if x is not in the domain.
 
-    For x = f z it is the root of ``f^(b-1) sum w z^b + cost = f^(b-2) sum w y z^(b-1)``, where the
-    Kullback-Leibler loss has b = 1. Between the logarithms of the two sides lies a function of
-    log f that is convex and increases, on which Newton's method does not overshoot. Where a penalty
-    leaves next to nothing of x, Newton steps in c would take long to lead away from there.
+    With z the present fit, the factor f is the root of
+    ``f^(b-1) sum w z^b + cost = f^(b-2) sum w y z^(b-1)``, where b = 1 for the Kullback-Leibler
+    loss. The difference of the logarithms of the two sides is convex and increasing in log f, so
+    that Newton's method does not overshoot. For b > 1, f is at least `LEAST_SCALE` times the best
+    factor without a penalty: from an x next to zero, Newton steps in c would take long to lead
+    away.
     """
     combine(P, S.c, S.x)
     if not inside(P, S):

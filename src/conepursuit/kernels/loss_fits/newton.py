@@ -1,8 +1,8 @@
-"""Newton steps on an active set for the objectives of `loss_fit`.
+"""Newton steps on an active set for the objective F of `fit`.
 
 A step minimises a quadratic model of F over c >= 0, among the atoms that have weight and those that
-descend, and searches the line to its solution; F never rises. What F loses on the way is summed
-from divergences, in which nothing cancels, rather than from differences of values.
+descend, and searches the line to its solution; F never rises. The fall of F is summed from
+divergences, in which nothing cancels, and not computed as a difference of values.
 """
 
 from __future__ import annotations
@@ -29,26 +29,34 @@ from conepursuit.kernels.shared.quadratic_programs import solve
 from conepursuit.kernels.shared.triangular import dot
 
 LEVELLED = 0.1
-"""Share of the slope at the start of a line that may be left, upward, at its end."""
+"""Slope of F at the end of a step, relative to the size of its slope at the start of the line.
+
+A step at which F has fallen is accepted if it is at most this; if F rises more steeply, a shorter
+step is tried.
+"""
 
 SHORE = 0.01
-"""Share of the way to the end of the domain that a step leaves: next to it, Newton's method only
-doubles x in a step."""
+"""Share of its distance to the end of the domain that an entry with y > 0 keeps in a step.
+
+A step that would leave less is shortened: next to the end, Newton's method only doubles x in a
+step. An entry with y = 0 may go to the end.
+"""
 
 DRIFT = 1e-6
-"""Share of F at the start by which the sum of what it lost may be wrong."""
+"""Share of F at the start by which the fall of F, summed over the steps, may be wrong."""
 
 POLISH = 4
-"""Steps that may gain nothing but rounding of F, nor halve the gap."""
+"""A fit ends after so many steps that neither lower F by more than rounding nor halve the gap."""
 
 
 @njit(cache=True, nogil=True)
 def bend(P: Problem, S: Fit, share: float, cautious: bool) -> float:
-    """Write the curvatures of the model; return the rounding of a slope relative to them.
+    """Write the curvatures of the model as `metric`; return the rounding of slopes against them.
 
-    They are those of the loss, w l''(x), and a share of those of its chords, which look further. A
-    cautious model is nowhere less curved than the loss. By the inequality of Cauchy and Schwarz
-    the rounding of <a, g> is no more than what is returned, times the length of a in the metric.
+    They lie between those of the loss, w l''(x), at `share` 0, and those of its chords, which take
+    account of the loss further away, at `share` 1. A `cautious` model is nowhere less curved than
+    the loss. By the inequality of Cauchy and Schwarz the rounding of <a, g> is at most the returned
+    number times the length of a in the metric.
     """
     least, square = 0.0, 0.0
     if P.code in (KULLBACK_LEIBLER, BETA):  # at x = 0 and y = 0 curvatures are not finite
@@ -71,9 +79,10 @@ def bend(P: Problem, S: Fit, share: float, cautious: bool) -> float:
 def gather(P: Problem, S: Fit) -> int:
     """List the atoms that have weight or descend, with their weights; return how many they are.
 
-    A slope is the sum of the terms g_i a_i, and less than its rounding is none. Those terms are
-    summed only where the product of the norms, which is never less, leaves a doubt: where entries
-    have little weight or none, or an atom is small where g is large, it is much more.
+    An atom descends if its slope, a sum of terms g_i a_i, is above the rounding of that sum. The
+    rounding is bounded by the product of the norms and, only where the slope is below that, by the
+    sum of |g_i a_i|. The latter is much less where entries have little weight or none, or an atom
+    is small where g is large. The sum of all atoms is listed only if it has weight.
     """
     k, noise = 0, 4.0 * EPS * math.sqrt(dot(S.g, S.g, len(S.g)))
     last = len(P.norms) - 1
@@ -117,7 +126,7 @@ def build(P: Problem, S: Fit, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def look_ahead(P: Problem, S: Fit, k: int) -> tuple[float, float]:
-    """Write the fit of the weights v; return the slope of F toward it, and that of the penalty."""
+    """Write the fit of the weights v as `ahead`; return the slopes of F and the penalty to it."""
     steep, dearer = 0.0, 0.0
     S.ahead[:] = 0.0
     for a in range(k):
@@ -133,12 +142,13 @@ def look_ahead(P: Problem, S: Fit, k: int) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def search(P: Problem, S: Fit, steep: float, dearer: float) -> tuple[float, float]:
-    """Return how far to go from x to the fit ahead, and by how much F falls.
+    """Return the share of the way from x to the fit ahead to go, and by how much F falls.
 
-    With the divergence D from x, F falls by -step steep - D. A step is accepted if D takes no more
-    than nine tenths of the first term, or if F has levelled off without rising, which it does late
-    where the slope at x says little of what follows. Otherwise Newton's method for the least F on
-    the line proposes a shorter step.
+    `steep` is the slope of F at x, `dearer` that of the penalty. With the divergence D from x, F
+    falls by -step steep - D. A step is accepted if D is at most nine tenths of -step steep, or if F
+    has fallen and its slope is about level at the end of the step (`LEVELLED`). The second test
+    serves where the slope at x says little about F further on. Otherwise Newton's method for the
+    least F on the line proposes a shorter step. If no step is accepted, 0 is returned.
     """
     code, parameter, step = P.code, P.parameter, 1.0
     for i in range(len(S.y)):
@@ -171,12 +181,13 @@ def search(P: Problem, S: Fit, steep: float, dearer: float) -> tuple[float, floa
 
 @njit(cache=True, nogil=True)
 def advance(P: Problem, S: Fit, k: int, step: float) -> float:
-    """Move c by the step, or by so much less that rounding does not lead x out of the domain.
+    """Move c by the step, and write x; shorten it if rounding would lead x out of the domain.
 
     Returns
     -------
     float
-        The share of the step that was made; F, which is convex, falls by no less a share.
+        The share of the step that was made. As F is convex, at least this share of its fall is
+        kept.
     """
     for a in range(k):
         S.descent[a] = S.c[S.members[a]]
@@ -196,12 +207,12 @@ def advance(P: Problem, S: Fit, k: int, step: float) -> float:
 def pursue(
     P: Problem, S: Fit, tol: float, max_steps: int, start: float, fall: float
 ) -> tuple[int, float, bool, int]:
-    """Make Newton steps from c until the gap is at most tol times the fall of F.
+    """Make Newton steps from c until the gap is at most tol times the fall of F, or its rounding.
 
     Parameters
     ----------
     start, fall : float
-        F at the reference, and by how much it is less at c.
+        F where its fall is measured from, and by how much F is less at c.
 
     Returns
     -------

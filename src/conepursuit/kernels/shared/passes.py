@@ -1,4 +1,4 @@
-"""Passes over a dense dictionary: what one reading of its memory can give.
+"""Products and sums over a dense dictionary, each by one reading of its memory.
 
 Sums are in float64 whatever the type of the data, so that float32 takes half the time and loses
 nothing.
@@ -57,7 +57,7 @@ def moments(column: Vector, b: Vector) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True)
 def survey_columns(atoms: Array, b: Vector) -> tuple[Vector, Vector, Vector]:
-    """Return what `survey_rows` does, for columns that are contiguous, as rows of `atoms`."""
+    """Return what `survey_rows` does, for contiguous columns, which are the rows of `atoms`."""
     n = len(atoms)
     products, squares, sums = np.empty(n), np.empty(n), np.empty(n)
     for j in range(n):

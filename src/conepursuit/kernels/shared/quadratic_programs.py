@@ -9,12 +9,16 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.shared.triangular import EPS, append, backward_solve, forward_solve, remove
 
 DEPENDENT = 32 * EPS
-"""Squared sine of the angle to the passive atoms below which an atom is a combination of them."""
+"""Squared sine of the angle between an atom and the span of k passive atoms, divided by k + 1.
+
+Above this, the atom enters their factor; otherwise it counts as a combination of them, and `admit`
+moves weight from one to the other.
+"""
 
 
 @njit(cache=True, nogil=True)
 def drop_empty(weights: Vector, C: Array, order: Array, k: int, passive: Array) -> int:
-    """Let the passive atoms go whose weight is not positive; return how many stay."""
+    """Remove the passive atoms whose weight is not positive; return how many stay."""
     cosines, sines = np.empty(k), np.empty(k)
     for i in range(k - 1, -1, -1):
         atom = order[i]
@@ -37,9 +41,10 @@ def advance(
     step: float,
     signed: bool,
 ) -> tuple[float, bool]:
-    """Move the passive weights by step * delta, or until one is zero; return the step made.
+    """Move the passive weights by step * delta, or until one is zero; update the gradient.
 
-    Also return whether a weight cut it short. A step without end that nothing cuts is not made.
+    Return the step made, and whether a weight that reached zero cut it short. An infinite step that
+    no weight cuts short is not made. Weights that may be `signed` cut nothing.
     """
     block = -1
     if not signed:
@@ -70,7 +75,7 @@ def descend(
     signed: bool,
     passive: Array,
 ) -> int:
-    """Minimise over the passive atoms, letting those go that reach zero; return how many stay."""
+    """Minimise over the passive atoms; those that reach zero leave; return how many stay."""
     delta = np.empty(len(weights))
     while k > 0:
         for i in range(k):
@@ -99,11 +104,11 @@ def admit(
 ) -> int:
     """Make an atom passive; return how many are, or -1 - k if it must stay out.
 
-    If it depends on the passive atoms, weight is moved along the null direction, which leaves x as
-    it is: onto an `entering` atom, whose gradient says that this lowers a penalty or frees room in
-    a hull, or off an atom that has weight. Where an atom reaches zero on the way it leaves, and
-    the dependence with it. Otherwise an atom that had weight has given it all away, and one
-    without has no end to its move: both stay out.
+    If it depends on the passive atoms, weight is moved between it and them without a change of x,
+    the combination. An `entering` atom gains weight, since by its gradient this lowers a penalty or
+    frees room in a hull; another one loses the weight that it has. If a passive atom reaches zero
+    on the way, it leaves, and the atom is tried again without it. If none does, the atom stays out:
+    it has lost all its weight, or, if it is entering, could gain weight without end.
     """
     delta, sign = np.empty(len(weights)), 1.0 if entering else -1.0
     while not append(C, order, k, Q[atom], atom, DEPENDENT * (k + 1)):
@@ -178,7 +183,7 @@ def solve(
                     entering, steepest = atom, slope
         if entering < 0:
             break
-        blocked[entering] = True  # until the passive set has changed otherwise
+        blocked[entering] = True  # until an atom has entered and stayed
         admitted = admit(Q, gradient, weights, C, order, k, entering, True, signed, passive)
         if admitted < 0:
             k = -1 - admitted

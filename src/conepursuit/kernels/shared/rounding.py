@@ -1,4 +1,4 @@
-"""The constants of `conepursuit.rounding`, for kernels."""
+"""The functions of `conepursuit.rounding`, compiled for kernels."""
 
 from __future__ import annotations
 

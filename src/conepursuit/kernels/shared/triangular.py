@@ -1,7 +1,7 @@
 """A lower triangular factor C of the Gram matrix of some atoms, C C' = A'A, updated in place.
 
 It is kept row by row, so that every inner loop runs over contiguous memory, with the reciprocals of
-its pivots on the diagonal, so that solving divides by nothing. Adding and removing an atom costs
+its pivots on the diagonal, so that solving needs no division. Adding and removing an atom costs
 O(k^2).
 """
 
@@ -14,7 +14,10 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import EPS as EPS
 
 REORDERED = {"reassoc", "contract", "nsz"}
-"""What the compiler may do to a sum so that it runs in vector registers; NaN stays NaN."""
+"""Liberties of the compiler by which a sum runs in vector registers.
+
+It may reorder terms, fuse products with sums, and ignore the sign of zero; NaN stays NaN.
+"""
 
 
 @njit(cache=True, nogil=True, fastmath=REORDERED)
@@ -28,14 +31,14 @@ def dot(a: Vector, b: Vector, k: int) -> float:
 
 @njit(cache=True, nogil=True)
 def forward_solve(C: Array, k: int, y: Vector) -> None:
-    """Overwrite y with the solution of C y' = y."""
+    """Overwrite y with C^-1 y; C has k rows."""
     for i in range(k):
         y[i] = (y[i] - dot(C[i], y, i)) * C[i, i]
 
 
 @njit(cache=True, nogil=True)
 def backward_solve(C: Array, k: int, y: Vector) -> None:
-    """Overwrite y with the solution of C' y' = y."""
+    """Overwrite y with C^-T y; C has k rows."""
     for i in range(k - 1, -1, -1):
         y[i] *= C[i, i]
         for j in range(i):
@@ -44,7 +47,7 @@ def backward_solve(C: Array, k: int, y: Vector) -> None:
 
 @njit(cache=True, nogil=True)
 def append(C: Array, order: Array, k: int, gram: Vector, atom: int, floor: float) -> bool:
-    """Add an atom to the factor as row k; False if it depends on those there, and C is as before.
+    """Add an atom to the factor as row k; False, and no row is added, if it depends on the others.
 
     `gram` is the row of the Gram matrix of the atom. The atom depends on the others if the squared
     sine of its angle to them is at most `floor`. The first k entries of row k hold the solution of
@@ -58,7 +61,10 @@ def append(C: Array, order: Array, k: int, gram: Vector, atom: int, floor: float
 
 @njit(cache=True, nogil=True)
 def complete(C: Array, k: int, square: float, floor: float) -> bool:
-    """Make row k of the factor from the inner products of an atom with the others, as `append`."""
+    """Make row k of the factor from the products of an atom with the others, which row k holds.
+
+    `square` is the squared norm of the atom; `floor` and the returned value are as in `append`.
+    """
     row = C[k]
     forward_solve(C, k, row)
     pivot = square - dot(row, row, k)
@@ -72,8 +78,8 @@ def complete(C: Array, k: int, square: float, floor: float) -> bool:
 def remove(C: Array, order: Array, k: int, place: int, cosines: Vector, sines: Vector) -> None:
     """Delete row `place` of a factor of k rows by plane rotations.
 
-    Rotation i, for place <= i < k - 1, mixes columns i and i + 1; `rotate` does the same to
-    whatever else belongs to them.
+    Rotation i, for place <= i < k - 1, mixes columns i and i + 1. `cosines` and `sines` receive the
+    rotations; `rotate` and `rotate_rows` apply them to what else is kept with the factor.
     """
     for i in range(place, k - 1):
         order[i] = order[i + 1]
@@ -92,7 +98,7 @@ def remove(C: Array, order: Array, k: int, place: int, cosines: Vector, sines: V
 
 @njit(cache=True, nogil=True)
 def rotate(y: Vector, k: int, place: int, cosines: Vector, sines: Vector) -> None:
-    """Apply the rotations of `remove` to y = C^-1 c, of which the last entry then leaves."""
+    """Apply the rotations of `remove` to y = C^-1 c; entry k - 1 is then outside the factor."""
     carried = y[place]
     for i in range(place, k - 1):
         following = y[i + 1]
@@ -103,7 +109,7 @@ def rotate(y: Vector, k: int, place: int, cosines: Vector, sines: Vector) -> Non
 
 @njit(cache=True, nogil=True)
 def rotate_rows(Q: Array, k: int, place: int, cosines: Vector, sines: Vector) -> None:
-    """Apply the rotations of `remove` to the rows of Q, of which the last then leaves."""
+    """Apply the rotations of `remove` to the rows of Q; row k - 1 is then outside the basis."""
     for i in range(place, k - 1):
         upper, lower = Q[i], Q[i + 1]
         for j in range(Q.shape[1]):
