@@ -162,7 +162,8 @@ class ConicRegressor(LinearRegressor):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.target_tags.positive_only = self.loss in LOSSES and LOSSES[self.loss].counts
+        known = LOSSES.get(self.loss) if isinstance(self.loss, str) else None
+        tags.target_tags.positive_only = known is not None and known.counts
         return tags
 
 
