@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import secrets
+import signal
 import sys
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -31,6 +32,9 @@ from shrink import shrunk
 
 CHUNK = 25
 """Cases that a process makes before it reports."""
+
+REPORT_SECONDS = 300.0
+"""How often a run by several processes says how far it is."""
 
 OF_EACH = 2
 """Failures of each family that are printed as code."""
@@ -106,13 +110,16 @@ def chunk(seed, first, number, only):
 
 
 def search(seed, problems, minutes, only, jobs):
-    """Make cases until there are enough problems, the time is over, or Ctrl-C is pressed."""
+    """Make cases until there are enough problems, the time is over, or a signal asks to end."""
     findings, began = Findings(), monotonic()
 
     def wanted():
         late = minutes is not None and monotonic() - began > 60 * minutes
         return not late and (problems is None or findings.problems < problems)
 
+    # A job in the background ignores Ctrl-C, and would be killed without a word.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         collect(findings, wanted, seed, only, jobs)
     return findings
@@ -128,7 +135,7 @@ def collect(findings, wanted, seed, only, jobs):
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        running = set()
+        running, told = set(), monotonic()
         while wanted():
             while len(running) < 2 * jobs:
                 running.add(pool.submit(chunk, seed, first, CHUNK, only))
@@ -136,6 +143,10 @@ def collect(findings, wanted, seed, only, jobs):
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 findings.merge(future.result())
+            if monotonic() > told + REPORT_SECONDS:
+                told = monotonic()
+                found = len(findings.failures)
+                print(f"{findings.problems} problems, {found} failures so far", flush=True)
         for future in running:
             findings.merge(future.result())
 

@@ -10,7 +10,7 @@ from conepursuit import FCMP, OMP, Cone, Dictionary, Hull, LeastSquares, Span, m
 from conepursuit.kernels.shared.quadratic_programs import DEPENDENT
 from conepursuit.kernels.shared.triangular import append, remove, rotate
 from conepursuit.pursuit.full_correction import Metric
-from conepursuit.pursuit.weight_programs import Factor, bounded, free, nonnegative
+from conepursuit.pursuit.weight_programs import Cholesky, bounded, free, nonnegative
 from problems import brute_force_nnls
 
 
@@ -26,7 +26,7 @@ def model(rng, n, rank=None):
 def test_nonnegative_is_nnls_whatever_the_start(n):
     for seed in range(20):
         Q, scores, w, D, y = model(np.random.default_rng(seed), n)
-        v = nonnegative(Q, scores, w, Factor())
+        v = nonnegative(Q, scores, w, Cholesky())
         np.testing.assert_allclose(v, nnls(D, y)[0], atol=1e-9)
 
 
@@ -35,7 +35,7 @@ def test_singular_matrices(seed, n, rank):
     rng = np.random.default_rng(seed)
     D = rng.integers(-2, 3, (rank, n)).astype(float)
     y, w = rng.integers(-2, 3, rank).astype(float), rng.integers(0, 3, n).astype(float)
-    v = nonnegative(D.T @ D, D.T @ (D @ w - y), w, Factor())
+    v = nonnegative(D.T @ D, D.T @ (D @ w - y), w, Cholesky())
     assert (v >= 0).all()
     assert 0.5 * np.sum((D @ v - y) ** 2) <= brute_force_nnls(D, y)[0] + 1e-10 * (1 + y @ y)
 
@@ -44,7 +44,7 @@ def test_singular_matrices(seed, n, rank):
 def test_free_is_least_squares(n):
     for seed in range(10):
         Q, scores, w, D, y = model(np.random.default_rng(seed), n)
-        np.testing.assert_allclose(free(Q, scores, w, Factor()),
+        np.testing.assert_allclose(free(Q, scores, w, Cholesky()),
                                    np.linalg.lstsq(D, y, rcond=None)[0], atol=1e-9)  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_free_leaves_dependent_atoms_without_weight():
     rng = np.random.default_rng(0)
     half = rng.standard_normal((8, 3))
     D, y = np.hstack([half, half]), rng.standard_normal(8)
-    v = free(D.T @ D, -D.T @ y, np.zeros(6), Factor())
+    v = free(D.T @ D, -D.T @ y, np.zeros(6), Cholesky())
     np.testing.assert_allclose(D @ v, half @ np.linalg.lstsq(half, y, rcond=None)[0], atol=1e-10)
     assert (v != 0).sum() == 3
 
@@ -65,7 +65,7 @@ def test_bounded_satisfies_its_optimality_conditions(n):
         rng = np.random.default_rng(seed)
         Q, scores, w, _D, _y = model(rng, n)
         radius = rng.uniform(0.05, 2.0)
-        v = bounded(Q, scores, w, Factor(), radius)
+        v = bounded(Q, scores, w, Cholesky(), radius)
         gradient = scores + Q @ (v - w)
         assert (v >= 0).all()
         assert v.sum() <= radius * (1 + 1e-12)
@@ -83,9 +83,9 @@ def test_bounded_satisfies_its_optimality_conditions(n):
 def test_bounded_leaves_the_face_in_any_units(unit):
     """From the face of full radius to the origin, where no atom is passive on the way."""
     scores, weights = unit * np.array([5.0, 7.0]), unit * np.array([0.5, 0.5])
-    np.testing.assert_allclose(bounded(np.eye(2), scores, weights, Factor(), unit), 0.0)
+    np.testing.assert_allclose(bounded(np.eye(2), scores, weights, Cholesky(), unit), 0.0)
     scores = unit * np.array([0.2, 0.1])
-    found = bounded(np.eye(2), scores, weights, Factor(), unit)
+    found = bounded(np.eye(2), scores, weights, Cholesky(), unit)
     np.testing.assert_allclose(found, unit * np.array([0.3, 0.4]), rtol=1e-12)
 
 
@@ -130,7 +130,7 @@ def test_gram_and_factor_are_kept_through_a_run():
     D = rng.random((40, 60))
     y = D @ (rng.random(60) * (rng.random(60) < 0.3)) + 0.5 * rng.standard_normal(40)
     blocks, rebuilt = [], []
-    update, count = Metric.update, Factor.keep
+    update, count = Metric.update, Cholesky.keep
 
     def counting(self, x, atoms):
         known = len(self.keys)
@@ -146,7 +146,7 @@ def test_gram_and_factor_are_kept_through_a_run():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Metric, "update", counting)
-        patch.setattr(Factor, "keep", watching)
+        patch.setattr(Cholesky, "keep", watching)
         result = minimize(LeastSquares(y), Cone(Dictionary(D)), FCMP(variant=1), tol=1e-12)
     assert result.n_iter > 8
     assert max(blocks) == 1

@@ -18,7 +18,7 @@ from conepursuit.least_squares.api import nnls
 from conepursuit.least_squares.gram import nnls_gram
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.objectives import KullbackLeibler, LeastSquares
-from conepursuit.pursuit.weight_programs import Factor, nonnegative
+from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
 
 SMALLEST_UNIT, LARGEST_UNIT = 1e-60, 1e60
 """Bounds of the largest entry of data that are used as they are.
@@ -130,7 +130,7 @@ class FactorData:
             gram = everything if M is None else (atoms * M) @ atoms.T
             gram = gram + penalty.squared * np.eye(len(G))
             target = atoms @ (x if M is None else M * x) - penalty.linear
-            F[:, i] = nonnegative(gram, -target, np.zeros(len(G)), Factor())
+            F[:, i] = nonnegative(gram, -target, np.zeros(len(G)), Cholesky())
         return F
 
     def _by_rows(self, G: Array, penalty: Penalty) -> Array:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.pursuit.weight_programs import Factor, nonnegative
+from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
 
 ATTEMPTS = 12
 """How often the curvature of a model is raised before a new component gets no weight."""
@@ -105,7 +105,7 @@ class FactorLoss(ABC):
         before, curvature = self.fit(start[:, None] * F, G), self.smoothness(F, G, old, descent)
         for _ in range(ATTEMPTS):
             if algorithm == "fcmp":
-                weights = nonnegative(curvature * gram, scores, start, Factor())
+                weights = nonnegative(curvature * gram, scores, start, Cholesky())
             else:
                 weights = pairwise(curvature * gram, scores, start, old)
             if self.fit(weights[:, None] * F, G) <= before:

@@ -22,7 +22,7 @@ from conepursuit.pursuit.certify import own_rounding
 from conepursuit.pursuit.iterate import Line
 from conepursuit.pursuit.results import LITTLE
 from conepursuit.pursuit.steps import damped
-from conepursuit.pursuit.weight_programs import Factor, nonnegative
+from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
 from conepursuit.status import Status
 
 MEMORY = 10
@@ -211,7 +211,7 @@ class Newton:
         hessian = self.problem.hessian(x)
         # With more atoms than rows the data do not determine all weights; they must stay bounded.
         hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
-        return nonnegative(hessian, scores, weights, Factor()) - weights
+        return nonnegative(hessian, scores, weights, Cholesky()) - weights
 
     def _by_memory(self, x: Array, scores: Vector, weights: Vector) -> Vector:
         """Return a change of weights along the projected quasi-Newton direction.

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.base import AtomSet
-from conepursuit.pursuit.weight_programs import Factor, bounded, free, nonnegative
+from conepursuit.pursuit.weight_programs import Cholesky, bounded, free, nonnegative
 
 FULL = 1e-15
 """Room left in a hull counts as 0 up to this share of its radius, as the rounding of a sum."""
@@ -42,7 +42,7 @@ class Domain(Protocol):
     def room(self, weights: Vector) -> float:
         """Return how much weight may be added, inf if there is no bound."""
 
-    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Cholesky) -> Vector:
         """Return the allowed v that minimises <scores, v - w> + 1/2 <v - w, Q (v - w)>.
 
         w are the current weights. `factor` is that of Q from the refit before, and is updated.
@@ -75,7 +75,7 @@ class Cone:
     def room(self, weights: Vector) -> float:
         return inf
 
-    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Cholesky) -> Vector:
         return nonnegative(Q, scores, weights, factor)
 
 
@@ -100,7 +100,7 @@ class Span:
     def room(self, weights: Vector) -> float:
         return inf
 
-    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Cholesky) -> Vector:
         return free(Q, scores, weights, factor)
 
 
@@ -135,7 +135,7 @@ class Hull:
         room = self.radius - float(weights.sum())
         return room if room > FULL * self.radius else 0.0
 
-    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+    def refit(self, Q: Array, scores: Vector, weights: Vector, factor: Cholesky) -> Vector:
         return bounded(Q, scores, weights, factor, self.radius)
 
 

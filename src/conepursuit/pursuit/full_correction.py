@@ -14,7 +14,7 @@ from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.domains import Domain
 from conepursuit.pursuit.iterate import Direction, Iterate, Line, Local
 from conepursuit.pursuit.steps import first_estimate, line_minimum, shortened
-from conepursuit.pursuit.weight_programs import Factor
+from conepursuit.pursuit.weight_programs import Cholesky
 
 Move: TypeAlias = tuple[Iterate, float, bool]
 """The next iterate, the step that led there, and whether it was good (see `State.good`)."""
@@ -45,7 +45,7 @@ class Metric:
         self.objective, self.hessian = objective, hessian
         self.keys: tuple[object, ...] = ()
         self._entries = np.empty((0, 0))
-        self.factor = Factor()
+        self.factor = Cholesky()
 
     def update(self, x: Array, atoms: Atoms) -> Array:
         """Return the matrix of these atoms.
@@ -54,7 +54,7 @@ class Metric:
         """
         k, n = len(self.keys), len(atoms)
         if atoms.keys[:k] != self.keys:
-            self.factor, k = Factor(), 0
+            self.factor, k = Cholesky(), 0
         if n > len(self._entries):
             grown = np.empty((2 * n, 2 * n))
             grown[:k, :k] = self._entries[:k, :k]
@@ -224,7 +224,7 @@ class Corrector:
         if gram is None:
             hessian = self.objective.model(at.x, at.atoms, at.atoms)
             assert hessian is not None
-            return domain.refit(hessian, scores, at.weights, Factor())
+            return domain.refit(hessian, scores, at.weights, Cholesky())
         assert self.curvature is not None
         return domain.refit(gram, scores / self.curvature, at.weights, self.metric.factor)
 

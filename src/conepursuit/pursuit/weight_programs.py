@@ -20,7 +20,7 @@ one is that at the start. Slopes that are less steep are rounding.
 """
 
 
-class Factor:
+class Cholesky:
     """A Cholesky factor of Q on the atoms with weight, kept from one refit to the next.
 
     Attributes
@@ -35,12 +35,12 @@ class Factor:
 
     def __init__(self) -> None:
         self.rows, self.order, self.count = np.empty((0, 0)), np.empty(0, dtype=np.intp), 0
-        self._face: tuple[float, Factor] | None = None
+        self._face: tuple[float, Cholesky] | None = None
 
-    def face(self, Q: Array) -> tuple[float, Factor]:
+    def face(self, Q: Array) -> tuple[float, Cholesky]:
         """Return the number that `_on_face` adds to all entries of Q, and the factor of the sum."""
         if self._face is None:
-            self._face = float(np.diag(Q).mean()) or 1.0, Factor()
+            self._face = float(np.diag(Q).mean()) or 1.0, Cholesky()
         return self._face
 
     def reserve(self, n: int) -> None:
@@ -78,17 +78,17 @@ class Factor:
         return out
 
 
-def nonnegative(Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+def nonnegative(Q: Array, scores: Vector, weights: Vector, factor: Cholesky) -> Vector:
     """Return the minimiser of the model over v >= 0."""
     return _solve(Q, scores, weights, factor, signed=False)[0]
 
 
-def free(Q: Array, scores: Vector, weights: Vector, factor: Factor) -> Vector:
+def free(Q: Array, scores: Vector, weights: Vector, factor: Cholesky) -> Vector:
     """Return a minimiser of the model over all v; dependent atoms get no weight."""
     return _solve(Q, scores, weights, factor, signed=True)[0]
 
 
-def bounded(Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: float) -> Vector:
+def bounded(Q: Array, scores: Vector, weights: Vector, factor: Cholesky, radius: float) -> Vector:
     """Return the minimiser of the model over v >= 0 with sum(v) <= radius."""
     on_face = float(weights.sum()) >= radius * (1 - 1e-12)
     if on_face:  # with a multiplier >= 0 the sum would grow if it could: v stays on the face
@@ -103,7 +103,7 @@ def bounded(Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: f
 
 
 def _on_face(
-    Q: Array, scores: Vector, weights: Vector, factor: Factor, radius: float
+    Q: Array, scores: Vector, weights: Vector, factor: Cholesky, radius: float
 ) -> tuple[Vector, float]:
     """Return the minimiser of the model over v >= 0 with sum(v) = radius, and its multiplier.
 
@@ -139,7 +139,7 @@ def _on_face(
 
 
 def _solve(
-    Q: Array, scores: Vector, weights: Vector, factor: Factor, *, signed: bool
+    Q: Array, scores: Vector, weights: Vector, factor: Cholesky, *, signed: bool
 ) -> tuple[Vector, Vector]:
     """Run the kernel on copies; return the weights and the gradient of the model there."""
     from conepursuit.kernels.shared.quadratic_programs import solve
