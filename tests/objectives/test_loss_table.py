@@ -33,7 +33,7 @@ def test_a_row_says_what_its_class_says(loss):
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_every_row_fits_one_target_and_many(loss):
-    given = {loss.parameter: 1.5} if loss.parameter else {}
+    given = {loss.parameter: loss.default or 1.5} if loss.parameter else {}
     one = nnfit(loss.of(data_of(loss), **given), A, penalty=0.1)
     many = nnfit(loss.of(np.stack([data_of(loss)] * 2, axis=1), **given), A, penalty=0.1)
     assert one.proven
@@ -43,7 +43,7 @@ def test_every_row_fits_one_target_and_many(loss):
 
 def test_losses_with_counts_refuse_negative_data_and_others_take_them():
     for loss in LOSSES.values():
-        given = {loss.parameter: 1.5} if loss.parameter else {}
+        given = {loss.parameter: loss.default or 1.5} if loss.parameter else {}
         if loss.counts:
             with pytest.raises(ValueError, match="negative"):
                 loss.of(-COUNTS, **given)
@@ -70,8 +70,11 @@ def test_regressors_take_every_name_that_is_not_for_labels(name):
 def test_old_names_of_factorisations_warn_and_work(old):
     X = RNG.random((6, 5))
     new = GreedyNMF(2, loss=OLD_NAMES[old]).fit(X).components_
-    with pytest.warns(DeprecationWarning, match=f"'{old}' is called '{OLD_NAMES[old]}' now"):
+    with pytest.warns(
+        DeprecationWarning, match=f"'{old}' is called '{OLD_NAMES[old]}' now"
+    ) as caught:
         model = GreedyNMF(2, loss=old).fit(X)
+    assert caught[0].filename == __file__  # so that scripts show it
     np.testing.assert_array_equal(model.components_, new)
     assert model.get_params()["loss"] == old
 

@@ -1,4 +1,10 @@
-"""The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``."""
+"""The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``.
+
+- ``app``: the commands and their options; what computes is imported inside them.
+- ``solving`` (with ``fits``), ``auditing``, ``factoring``, ``catalogue``: one command each.
+- ``reading``, ``tables``, ``layouts``: matrices and targets from files; ``writing``: files written.
+- ``display``: tables for the terminal.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,10 @@ are other people's, and some not ours to pass on. `available` says which are her
 missing is named by the error, with where it comes from, under which terms, and where to put it:
 the folder that the environment variable CONEPURSUIT_DATA names, or `cache_folder()`.
 
+- ``registry``, ``files``, ``records``: which files there are, where they lie, what loaders return.
+- ``spectra``, ``images``, ``counts``, ``sonar``: the loaders.
+- ``generators``: problems that are made.
+
 >>> from conepursuit.datasets import make_sparse_conic
 >>> atoms, weights, y = make_sparse_conic(50, 100, 5, random_state=0)
 >>> atoms.shape, int((weights > 0).sum()), bool(abs(atoms @ weights - y).max() < 1e-12)

@@ -4,7 +4,8 @@
   `minimize`; ``regression``, ``classification``, ``coding`` and ``cross_validation`` stand on it.
 - ``garrote``: the non-negative garrote.
 - ``factorization``: `GreedyNMF`, around `conepursuit.factorization`.
-- ``displays``, ``factor_displays``, ``residuals_display``: plots, on the axes of ``panels``.
+- ``displays``: plots of paths and choices; ``factor_displays``, ``residuals_display``: plots of
+  factorisations, on the axes of ``panels``.
 """
 
 from conepursuit.estimators.classification import ConicClassifier

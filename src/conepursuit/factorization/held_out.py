@@ -78,7 +78,7 @@ def choose_rank(
         The data.
     penalties : tuple of Penalty
         Of both factors.
-    rng : numpy Generator or RandomState
+    rng : numpy.random.RandomState
         For the choice of entries.
     **options
         Of `factorize`.

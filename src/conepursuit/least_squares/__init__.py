@@ -4,12 +4,12 @@ The input is a matrix A and one target b, or many; the output is an `NNLSResult`
 
 - ``api``: `nnls` reads its arguments, weighs the rows, and calls one of the next two.
 - ``one_target``: picks the method for the size of A, changes to safe units if need be.
-- ``many``: many targets that share one Gram matrix, in chunks and threads; targets for which that
-  is not accurate enough go to ``one_target``.
+- ``many``: many targets, in chunks and threads; on a dense A of up to 2048 atoms they share one
+  Gram matrix, and those for which that is not accurate enough go to ``one_target``.
 - ``whole``: one target on a dictionary that is small or has near copies of atoms, with passes over
   all atoms.
 - ``large``: one target on a large one, with a working set of atoms; ``survey`` is its first pass.
-- ``path``: one atom after the other, for ``max_atoms=`` and `nnls_path`.
+- ``path``: one atom after the other, for `nnls_path` and for ``max_atoms=``, unless A is small.
 - ``proofs``: bounds on f(x) - f* on a matrix of any kind; ``audit`` tries them in turn, for
   `certify_nnls` and for fits of `nnls` whose gap is not small enough.
 - ``gram``: `nnls_gram`, where only A'A and A'b are known.

@@ -17,9 +17,9 @@ from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 from conepursuit.matrix_fits.threads import chunks, run
 
 CHUNK = 500_000
-"""The most numbers of targets that a thread takes at a time, so that Ctrl-C ends a fit soon.
+"""The most numbers in the chunk that a thread takes at a time, so that Ctrl-C ends a fit soon.
 
-For each target the linear systems count as well; see `SOLVED`.
+A target counts as its m entries, and n^3 / `SOLVED` for its linear systems.
 """
 
 SOLVED = 2**15

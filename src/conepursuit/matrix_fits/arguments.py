@@ -1,4 +1,4 @@
-"""Reading the arguments of a least-squares fit: the matrix, the targets, weights and starts."""
+"""Reading the arguments of a fit of a matrix: the matrix, the targets, weights and starts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ class EntrywiseLoss(Objective):
     """f(x) = sum_i w_i l(x_i, y_i) for a convex loss l of one number.
 
     A subclass has `losses`, `slopes`, `curvatures` and `excesses`, each on all entries at once;
-    value, gradient, Hessian, conjugate and proven gaps follow.
+    value, gradient, Hessian, conjugate and proven gaps follow. It also has `options` if it takes a
+    parameter, and `smoothness` if that is known.
 
     Parameters
     ----------

@@ -239,7 +239,7 @@ class PWMP(LineAlgorithm):
     domains: ClassVar[tuple[type, ...]] = (Cone, Hull)
 
     def direction(self, local: Local) -> Direction:
-        """Return z - v; see `pairwise` for ties."""
+        """Return z - v; `Local.away` and `Local.settled` decide ties."""
         return pairwise(local)
 
 

@@ -16,7 +16,7 @@ from conepursuit.pursuit.domains import Domain
 TIE = 1e-13
 """Scores that differ by at most this times ||g|| ||a|| tie: rounding may have set them apart.
 
-Of atoms that tie the one of largest weight is taken.
+Of atoms that tie the one of largest weight is taken; the origin goes before them all.
 """
 
 

@@ -3,6 +3,11 @@
 Atoms are the columns of a matrix, or a finite atom set; the origin is implied, given or not. See
 docs/theory.md for what the theorems say and which corrections they need.
 
+- ``sets``: finite sets as points, and their gauge; ``faces``: the faces of their hulls and cones.
+- ``widths``: exact widths of small sets; ``brackets``: bounds for large ones.
+- ``constants``: curvature and strong convexity; ``rates``: the bounds of the theorems.
+- ``case``: a run with its constants; ``margins``: bounds compared with runs.
+
 >>> import numpy as np
 >>> from conepursuit.theory import cone_width, pyramidal_width
 >>> A = np.array([[1.0, 0.95, 0.0, -1.0, 0.0], [0.0, 0.055, 1.0, 0.0, -0.9]])

@@ -1,1 +1,1 @@
-"""Loops of matrix factorisations, called by `conepursuit.factorization`."""
+"""Loops of matrix factorisations, called by `conepursuit.factorization` and `low_rank`."""

@@ -1,1 +1,1 @@
-"""What all kernels use: triangular factors, small quadratic programmes, passes over a matrix."""
+"""Triangular factors, small quadratic programmes, passes over a matrix, constants of rounding."""
