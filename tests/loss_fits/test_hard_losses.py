@@ -368,3 +368,40 @@ def test_a_linear_system_asks_nothing_of_atoms_that_are_not_in_it(monkeypatch):
     assert max(seen) >= 8
     assert proven
     assert gap <= 1e-7
+
+
+@pytest.mark.parametrize(
+    ("b", "beta", "A", "penalty"),
+    [
+        ([2.637254687045258e26], 1.5, [[2.523666755127063e-94]], 6.122202398173443e43),
+        (
+            [1.2098515579143206e-130], 1.25,
+            [[1.0613804611685229e-158, 1.3452020002844174e246]], 1.2592243761933844e256,
+        ),
+        (
+            [5.736589113895192e-59, 9.860572354680306e-47], 1.5,
+            [[1.2366563799556382e38], [6.855180954919152e-84]], 1.353630805414311e62,
+        ),
+        (
+            [1.5012257105171904e-75, 3.7471359693245345e89], 1.5,
+            [
+                [3.7402043729331077e25, 2.511159926466657e97],
+                [3.012319486030505e-80, 3.0638550126554895e46],
+            ],
+            1.4065780336516509e135,
+        ),
+    ],
+)  # fmt: skip
+def test_where_numbers_overflow_the_gap_is_a_finite_estimate(b, beta, A, penalty):
+    with np.errstate(all="ignore"):
+        fit = nnfit(BetaDivergence(b, beta), A, penalty=penalty)
+    assert np.isfinite(fit.gap)
+    assert np.isfinite(fit.x).all()
+
+
+def test_at_the_end_of_the_domain_the_gap_of_many_targets_is_a_finite_estimate():
+    """The first row of A x is zero up to rounding, and the data there are positive."""
+    A = np.array([[10.0, -15.0], [7.0, 1.0], [14.0, 2.0]])
+    fit = nnfit(KullbackLeibler([[7.394901699054828e-17], [2.0], [0.9999999999999999]]), A)
+    assert fit.gap[0] == pytest.approx(fit.value[0])
+    assert not fit.proven[0]

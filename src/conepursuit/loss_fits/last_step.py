@@ -63,9 +63,11 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
         return moved, gap, True
     steepest = max(0.0, -float((moved.scores * problem.scale).min()))
     estimate = abs(height) + ((norm(moved.x) or inf) * steepest if steepest else 0.0)
-    above = float(objective.excess(moved.value)) + penalty * moved.size
-    above += _allowance(problem, moved, magnitude(moved.gradient))
-    return moved, min(above, estimate), above <= estimate
+    most = float(objective.excess(moved.value)) + penalty * moved.size
+    above = most + _allowance(problem, moved, magnitude(moved.gradient))
+    if above <= estimate:
+        return moved, above, True
+    return moved, (estimate if estimate < inf else most), False
 
 
 def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:

@@ -62,6 +62,11 @@ def fit_together(
     check_feasible(objective, fits.code)
     if objective.constants is not None:  # the kernels leave them out
         fits.measure += objective.weighted(objective.constants).sum(axis=0)
+    for place in np.flatnonzero(~np.isfinite(fits.gap)):  # f(x) minus its infimum is an estimate
+        cost = penalty * float(fits.x[place].sum())
+        value = float(fits.measure[place]) - cost
+        fits.gap[place] = objective.column(int(place)).excess(value) + cost
+        fits.proven[place] = False
     if objective.may_recede and not penalty:
         for i, row in enumerate(fits.x):
             if objective.column(i).recedes(row @ atoms):

@@ -235,7 +235,8 @@ class Newton:
         if len(self.moves) and len(free):
             # The projection may have left less descent than the steepest atom alone offers.
             move, turn = self.moves[-1], self.turns[-1]
-            offer = float(move @ turn) * min(0.0, float(g[free].min())) ** 2
+            lowest = min(0.0, float(g[free].min()))
+            offer = float(move @ turn) * (lowest * lowest)  # a power would raise on overflow
             if -float(g @ change) * float(turn @ turn) < OFFERED * offer:
                 change[:] = 0.0
         return change * scale

@@ -67,8 +67,9 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         margin, violation = objective.imbalance(gradient), max(0.0, -local.score)
         noise = atoms.noise(gradient) + margin
         rough = noise * (atoms.radius or float(local.answer.norms()[0]))
-        if not isfinite(rough + height + local.score):  # numbers overflow: nothing is known
-            return Certificate(violation, height, inf, "estimate", local.accuracy)
+        most = value - floor + local.cost  # above the infimum of f, without the rounding of that
+        if not isfinite(rough + height + local.score):  # numbers overflow: nothing is proved
+            return Certificate(violation, height, most, "estimate", local.accuracy)
         worst = _worst_descent(local, rough, margin)
         shift = 0.0 if t is None else atoms.shift(gradient, local.answer, penalty)
         tilt = shift * t if shift and t is not None else None
@@ -88,11 +89,13 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
                 bounds.append((dual + local.cost, "dual"))
         gap, method = min(bounds)
         gap = max(float(gap), 0.0) + extra
-        above = value - floor + local.cost + extra
+        above = most + extra
         known = local.floor is not None and isfinite(gap)
         if not (known and gap < above):
             guess = likely_gain(local)
             gap, method = (above, "dual") if known or above <= guess else (guess, "estimate")
+        if not isfinite(gap):
+            gap, method = most, "estimate"
         rounding = extra + min(shift, noise if worst else 0.0) * length * norm(w.x)
         if domain.radius < inf:
             rounding += rough * domain.radius
