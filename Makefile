@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf fuzz clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-start fuzz sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -38,18 +38,36 @@ bench-glm: .venv/.bench
 bench-nmf: .venv/.bench
 	$(BIN)/python benchmarks/nmf.py
 
+bench-start: .venv/.bench
+	$(BIN)/python benchmarks/cold_start.py
+
 # Looks for false proofs in random problems: make fuzz MINUTES=60 JOBS=2
 MINUTES ?= 5
 JOBS ?= 2
 fuzz: .venv/.test
 	$(BIN)/python fuzz/run.py --minutes $(MINUTES) --jobs $(JOBS) $(FUZZ)
 
+# Builds the kernels with sanitizers and runs their tests and a short fuzz; needs gcc or clang.
+sanitize: .venv/.test
+	$(BIN)/python tools/sanitize.py
+
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+KERNELS := $(shell find cpp -type f) CMakeLists.txt tools/build_backend.py
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.%: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+# What a build needs stays installed, so that a changed kernel is compiled alone.
+.venv/.backend: pyproject.toml tools/build_backend.py | .venv/bin/python
+	$(PIP) $$($(BIN)/python -c "import tomllib; \
+	    print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'])")
+	$(PIP) $$(PYTHONPATH=tools $(BIN)/python -c "import build_backend; \
+	    print(*build_backend.get_requires_for_build_editable())") ninja
+	touch $@
+
+.venv/.%: pyproject.toml $(KERNELS) .venv/.backend
+	$(PIP) --no-build-isolation --editable ".[$*]"
 	touch $@
 
 clean:
-	rm -rf .venv out
+	rm -rf .venv build out

@@ -27,7 +27,7 @@ GROSS = 1e-10
 """A proof that is false by more than this share of f(0) is more than rounding."""
 
 LIMIT = 180.0
-"""Seconds of the CPU that a call may take, with the time to compile its kernels."""
+"""Seconds of the CPU that a call may take."""
 
 TIGHT = 1e-10
 """A proven gap below this share of f(0) counts as tight."""

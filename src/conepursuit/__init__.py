@@ -8,7 +8,6 @@
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from conepursuit.losses import LOSSES
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
     from conepursuit.estimators import RankPathDisplay as RankPathDisplay
     from conepursuit.estimators import ResidualsDisplay as ResidualsDisplay
     from conepursuit.factorization.corrected import Corrected as Corrected
-    from conepursuit.least_squares import NNLSPath as NNLSPath
-    from conepursuit.least_squares import certify_nnls as certify_nnls
-    from conepursuit.least_squares import nnls as nnls
-    from conepursuit.least_squares import nnls_gram as nnls_gram
-    from conepursuit.least_squares import nnls_path as nnls_path
+    from conepursuit.least_squares.api import nnls as nnls
+    from conepursuit.least_squares.audit import certify_nnls as certify_nnls
+    from conepursuit.least_squares.gram import nnls_gram as nnls_gram
+    from conepursuit.least_squares.path import NNLSPath as NNLSPath
+    from conepursuit.least_squares.path import nnls_path as nnls_path
     from conepursuit.loss_fits import nnfit as nnfit
     from conepursuit.low_rank import FactoredMatrix as FactoredMatrix
     from conepursuit.matrix_fits.results import FitResult as FitResult
@@ -103,7 +102,7 @@ if TYPE_CHECKING:
     from conepursuit.status import Certificate as Certificate
     from conepursuit.status import Status as Status
 
-__version__ = version("conepursuit")
+    __version__: str
 
 _HOMES = {
     "atoms": (
@@ -118,7 +117,10 @@ _HOMES = {
         "NonnegativeGarroteRegressor PathChoiceDisplay RankPathDisplay ResidualsDisplay"
     ),
     "factorization.corrected": "Corrected",
-    "least_squares": "NNLSPath certify_nnls nnls nnls_gram nnls_path",
+    "least_squares.api": "nnls",
+    "least_squares.audit": "certify_nnls",
+    "least_squares.gram": "nnls_gram",
+    "least_squares.path": "NNLSPath nnls_path",
     "loss_fits": "nnfit",
     "low_rank": "FactoredMatrix",
     "matrix_fits.results": "FitResult NNLSResult",
@@ -140,7 +142,7 @@ _HOMES = {
 }
 """In which module each public name lives; it is imported when the name is first asked for.
 
-So ``from conepursuit import nnls`` loads neither the algorithms nor scikit-learn.
+So ``from conepursuit import nnls`` loads neither the algorithms nor SciPy nor scikit-learn.
 """
 
 _HOME_OF = {loss.kind: f"objectives.{loss.module}" for loss in LOSSES.values()} | {
@@ -151,6 +153,10 @@ __all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("conepursuit")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'conepursuit' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"conepursuit.{_HOME_OF[name]}"), name)

@@ -7,15 +7,54 @@ itself with these functions; nothing else has to know it. Results are float64.
 
 from __future__ import annotations
 
+import sys
+from abc import ABC
 from functools import singledispatch
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import eigvalsh, svdvals
-from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
 from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.kernels import shared as kernels
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
+
+
+class Sparse(ABC):  # noqa: B024  # no class is derived from it
+    """The matrices and arrays of ``scipy.sparse``, for single dispatch.
+
+    SciPy is not imported for it, which takes longer than most fits: where a program has not
+    imported ``scipy.sparse``, nothing is sparse.
+    """
+
+    @classmethod
+    def __subclasshook__(cls, kind: type) -> bool:
+        return _derives(kind, "scipy.sparse", "sparray", "spmatrix")
+
+
+class Operator(ABC):  # noqa: B024  # no class is derived from it
+    """The LinearOperators of ``scipy.sparse.linalg``, which is not imported, as in `Sparse`."""
+
+    @classmethod
+    def __subclasshook__(cls, kind: type) -> bool:
+        return _derives(kind, "scipy.sparse.linalg", "LinearOperator")
+
+
+def _derives(kind: type, module: str, *names: str) -> bool:
+    """Return whether a class derives from one of the named classes of a module, if it is loaded."""
+    loaded = sys.modules.get(module)
+    return issubclass(kind, tuple(getattr(loaded, name, ()) for name in names))
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Return whether something is a matrix or an array of ``scipy.sparse``."""
+    return isinstance(matrix, Sparse)
+
+
+def is_operator(matrix: Any) -> bool:
+    """Return whether something is a LinearOperator of ``scipy.sparse.linalg``."""
+    return isinstance(matrix, Operator)
 
 
 def _unsupported(matrix: Any) -> NoReturn:
@@ -53,12 +92,12 @@ def _times(matrix: Array, vector: Array) -> Array:
     """Return ``matrix @ vector`` with float64 sums; a float32 matrix is not copied to float64."""
     if matrix.dtype == np.float64:
         return matrix @ vector
-    from conepursuit.kernels.shared.passes import times, transposed_times
-
-    wide = np.ascontiguousarray(vector, dtype=np.float64)
-    if matrix.flags.c_contiguous:
-        return times(matrix, wide)
-    return transposed_times(matrix.T, wide)
+    wide, out = np.ascontiguousarray(vector, dtype=np.float64), np.zeros(len(matrix))
+    if matrix.flags.f_contiguous:
+        kernels.transposed_times(matrix.T, wide, out)
+    else:
+        kernels.times(np.ascontiguousarray(matrix), wide, out)
+    return out
 
 
 @matvec.register(np.ndarray)
@@ -82,51 +121,49 @@ def _(matrix: Array) -> Array:
     return wide.T @ wide
 
 
-@matvec.register(sparse.sparray)
-@matvec.register(sparse.spmatrix)
+@matvec.register(Sparse)
 def _(matrix: Any, vector: Array) -> Array:
     return np.asarray(matrix @ vector)
 
 
-@rmatvec.register(sparse.sparray)
-@rmatvec.register(sparse.spmatrix)
+@rmatvec.register(Sparse)
 def _(matrix: Any, vector: Array) -> Array:
     return np.asarray(matrix.T @ vector)
 
 
-@column.register(sparse.sparray)
-@column.register(sparse.spmatrix)
+@column.register(Sparse)
 def _(matrix: Any, index: int) -> Any:
+    from scipy import sparse
+
     compressed = matrix if matrix.format == "csc" else matrix.tocsc()
     part = slice(compressed.indptr[index], compressed.indptr[index + 1])
     data, rows = compressed.data[part].astype(np.float64), compressed.indices[part]
     return sparse.csr_array((data, rows, [0, len(data)]), shape=(1, matrix.shape[0]))
 
 
-@gram.register(sparse.sparray)
-@gram.register(sparse.spmatrix)
+@gram.register(Sparse)
 def _(matrix: Any) -> Array:
     return np.asarray((matrix.T @ matrix).toarray(), dtype=np.float64)
 
 
-@matvec.register(LinearOperator)
+@matvec.register(Operator)
 def _(matrix: LinearOperator, vector: Array) -> Array:
-    return np.asarray(matrix.matvec(vector), dtype=np.float64)
+    return np.ascontiguousarray(matrix.matvec(vector), dtype=np.float64)
 
 
-@rmatvec.register(LinearOperator)
+@rmatvec.register(Operator)
 def _(matrix: LinearOperator, vector: Array) -> Array:
-    return np.asarray(matrix.rmatvec(vector), dtype=np.float64)
+    return np.ascontiguousarray(matrix.rmatvec(vector), dtype=np.float64)
 
 
-@column.register(LinearOperator)
+@column.register(Operator)
 def _(matrix: LinearOperator, index: int) -> Vector:
     unit = np.zeros(matrix.shape[1])
     unit[index] = 1.0
     return np.asarray(matrix.matvec(unit), dtype=np.float64)
 
 
-@gram.register(LinearOperator)
+@gram.register(Operator)
 def _(matrix: LinearOperator) -> Array:
     return np.stack([rmatvec(matrix, column(matrix, j)) for j in range(matrix.shape[1])], axis=1)
 
@@ -143,14 +180,14 @@ def as_matrix(data: Any, name: str) -> Any:
 
 def as_matrix_unchecked(data: Any, name: str) -> Any:
     """Return a matrix as `as_matrix` does, without the check for NaN and infinity."""
-    known = type(data) is not np.ndarray and (
-        isinstance(data, LinearOperator) or sparse.issparse(data)
-    )
+    known = type(data) is not np.ndarray and (is_operator(data) or is_sparse(data))
     if known and np.dtype(data.dtype).kind == "c":
         raise ValueError(f"{name} must hold real numbers; got dtype {data.dtype}.")
-    if known and isinstance(data, LinearOperator):
+    if known and is_operator(data):
         matrix: Any = data
     elif known:
+        from scipy import sparse
+
         matrix = sparse.csc_array(data, dtype=np.float64)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # it may share its memory with the data
@@ -170,7 +207,7 @@ def as_matrix_unchecked(data: Any, name: str) -> Any:
 
 def check_finite(matrix: Any, name: str) -> None:
     """Raise a ValueError if a matrix from `as_matrix_unchecked` holds NaN or infinity."""
-    if isinstance(matrix, LinearOperator):
+    if is_operator(matrix):
         try:
             finite = np.isfinite(rmatvec(matrix, np.ones(matrix.shape[0]))).all()
         except NotImplementedError:
@@ -178,7 +215,7 @@ def check_finite(matrix: Any, name: str) -> None:
                 f"{name} is a LinearOperator without rmatvec, the product with the transpose. "
                 "Give rmatvec= as well."
             ) from None
-    elif sparse.issparse(matrix):
+    elif is_sparse(matrix):
         finite = np.isfinite(matrix.data).all()
     else:
         with np.errstate(all="ignore"):
@@ -209,7 +246,7 @@ def dense(matrix: Any) -> Array:
     """Return a matrix of any kind as a dense array."""
     if isinstance(matrix, np.ndarray):
         return matrix.astype(np.float64, copy=False)
-    if sparse.issparse(matrix):
+    if is_sparse(matrix):
         return np.asarray(matrix.toarray())
     return np.asarray(matrix @ np.eye(matrix.shape[1]), dtype=np.float64)
 
@@ -222,7 +259,7 @@ def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
     by more than 1e-3 of the largest.
     """
     n = matrix.shape[0]
-    if not isinstance(matrix, LinearOperator):
+    if not is_operator(matrix):
         largest = abs(matrix).max()
         if abs(matrix - matrix.T).max() > 1e-12 * largest:
             raise ValueError(
@@ -231,8 +268,10 @@ def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
         if largest == 0:
             return 0.0, 0.0
     if isinstance(matrix, np.ndarray) or n <= DENSE_SIZE:
-        values = eigvalsh(dense(matrix))
+        values = np.linalg.eigvalsh(dense(matrix))
         return float(values[0]), float(values[-1])
+    from scipy.sparse.linalg import eigsh
+
     start = np.random.default_rng(0).standard_normal(n)
     high = float(eigsh(matrix, 1, which="LA", v0=start, tol=RITZ, return_eigenvectors=False)[0])
     low = float(eigsh(matrix, 1, which="SA", v0=start, tol=1e-3, return_eigenvectors=False)[0])
@@ -247,9 +286,11 @@ def singular_bounds(matrix: Any) -> tuple[float, float]:
     matrices and operators it is 0, and the upper bound is a Ritz value with a margin.
     """
     if isinstance(matrix, np.ndarray) or min(matrix.shape) <= DENSE_SIZE:
-        values = svdvals(dense(matrix))
+        values = np.linalg.svdvals(dense(matrix))
         tall = matrix.shape[0] >= matrix.shape[1]
         return (float(values[-1]) if tall else 0.0), float(values[0])
+    from scipy.sparse.linalg import svds
+
     start = np.random.default_rng(0).standard_normal(min(matrix.shape))
     top = svds(matrix, 1, v0=start, tol=RITZ, return_singular_vectors=False)
     return 0.0, float(top[0]) * (1 + 100 * RITZ)

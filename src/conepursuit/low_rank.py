@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array
+from conepursuit.kernels import factorization as kernels
 
 
 class FactoredMatrix:
@@ -127,11 +128,8 @@ class FactoredMatrix:
 
 def product_at(places: Any, left: Array, right: Array) -> Array:
     """Return the entries of ``left.T @ right`` at the places that a csr_array stores."""
-    from conepursuit.kernels.factorization.hals import entries
-
     rows, columns = np.ascontiguousarray(left.T), np.ascontiguousarray(right.T)
-    found: Array = entries(places.indices, places.indptr, rows, columns)
-    return found
+    return kernels.entries(places.indices, places.indptr, rows, columns)
 
 
 def _inner(one: Any, two: Any) -> float:

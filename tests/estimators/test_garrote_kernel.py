@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from conepursuit.kernels.garrote import logistic_curvature, logistic_sweeps, squared_sweeps
+from conepursuit.kernels import factorization as kernels
 
-SWEEPS = {"logistic": logistic_sweeps, "squared": squared_sweeps}
+SWEEPS = {"logistic": kernels.logistic_sweeps, "squared": kernels.squared_sweeps}
 LOSSES = list(SWEEPS)
 
 
@@ -115,7 +115,7 @@ def test_curvature_bound_holds_and_is_attained():
         for reach in (0.0, 0.3, 1.0, 5.0):
             near = margin + reach * steps
             attained = (expit(near) * expit(-near)).max()
-            bound = logistic_curvature(margin, reach)
+            bound = kernels.logistic_curvature(margin, reach)
             assert bound >= attained * (1 - 1e-12)
             assert bound == pytest.approx(attained, rel=1e-3)
 

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import kl_div
 
-from conepursuit.kernels.factorization.divergence import extrapolate, update_dense, update_sparse
+from conepursuit.kernels import factorization as kernels
+from conepursuit.kernels.constants import EPS
 
 NONE = np.empty((0, 0))
 
@@ -25,12 +26,12 @@ def penalised(X, F, G, M=None, l1=0.0, l2=0.0):
 
 def update(X, F, G, M=None, l1=0.0, l2=0.0):
     """Make a step; return the divergence before it."""
-    return update_dense(X, NONE if M is None else M, F, G, l1, l2, True, True)
+    return kernels.update_dense(X, NONE if M is None else M, F, G, l1, l2, True, True)
 
 
 def update_stored(X, F, G, l1=0.0, l2=0.0, step=True):
     S = sp.csr_matrix(X)
-    return update_sparse(S.data, S.indices, S.indptr, F, G, l1, l2, step, True)
+    return kernels.update_sparse(S.data, S.indices, S.indptr, F, G, l1, l2, step, True)
 
 
 def problem(seed, m=37, n=53, k=4, zeros=0.4):
@@ -163,7 +164,7 @@ def test_an_entry_let_out_of_zero_does_not_go_too_far(l2):
         before = penalised(X, F, G, None, 0.0, l2)
         update(X, F, G, None, 0.0, l2)
         slope = G[1].sum() + l2 * F[1, 0] - G[1] @ (X[0] / (F.T @ G)[0])
-        assert penalised(X, F, G, None, 0.0, l2) <= before
+        assert penalised(X, F, G, None, 0.0, l2) <= before * (1 + 4 * EPS)
         assert slope <= 1e-12 * G[1].sum() or F[1, 0] == 0.0
 
 
@@ -231,7 +232,7 @@ def test_the_divergence_is_exact(spread, weighted):
     F = np.array([[1.0, 0.5, 0.25]])  # powers of 2, so that z is exact
     X = F.T @ x
     M = rng.random(X.shape) if weighted else np.ones_like(X)
-    value = update_dense(X, M if weighted else NONE, F, z, 0.0, 0.0, False, True)
+    value = kernels.update_dense(X, M if weighted else NONE, F, z, 0.0, 0.0, False, True)
     with mpmath.workdps(60):
         exact = mpmath.mpf(0)
         for x, fit, weight in zip(X.ravel(), (F.T @ z).ravel(), M.ravel(), strict=True):
@@ -245,7 +246,7 @@ def test_the_divergence_is_exact(spread, weighted):
 def test_the_divergence_is_that_before_the_step(kind):
     X, F, G, M = degenerate(kind)
     expected = divergence(X, F, G, M)
-    assert update_dense(X, NONE if M is None else M, F.copy(), G, 0, 0, False, True) == (
+    assert kernels.update_dense(X, NONE if M is None else M, F.copy(), G, 0, 0, False, True) == (
         pytest.approx(expected, rel=1e-13)
     )
     if M is None:
@@ -256,7 +257,7 @@ def test_the_divergence_is_that_before_the_step(kind):
 def test_without_a_step_nothing_moves():
     X, F, G = problem(9)
     f = F.copy()
-    assert update_dense(X, NONE, f, G, 0.0, 0.0, False, False) == 0.0
+    assert kernels.update_dense(X, NONE, f, G, 0.0, 0.0, False, False) == 0.0
     np.testing.assert_array_equal(f, F)
 
 
@@ -292,8 +293,8 @@ def test_extrapolation_is_about_a_power_and_bounded():
     new = old * np.exp(rng.uniform(-3, 3, old.shape))
     new[0, :5], old[1, :5] = 0.0, 0.0
     out = np.empty_like(new)
-    extrapolate(new, old, 0.6, 2.0, out)
+    kernels.extrapolate(new, old, 0.6, 2.0, out)
     quotient = np.clip(new / np.where(old > 0, old, new), 0.5, 2.0)
     np.testing.assert_allclose(out, new * quotient**0.6, rtol=0.02)
-    extrapolate(new, old, 0.0, 2.0, out)
+    kernels.extrapolate(new, old, 0.0, 2.0, out)
     np.testing.assert_allclose(out, new, rtol=1e-15)

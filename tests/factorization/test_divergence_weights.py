@@ -9,8 +9,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import kl_div
 
 from conepursuit import KullbackLeibler, nnfit
-from conepursuit.kernels.factorization.divergence_newton import empty_space, settle
-from conepursuit.kernels.factorization.divergence_weights import fit_rows, minimiser
+from conepursuit.kernels import factorization as kernels
 
 PENALTIES = [(0.0, 0.0), (0.7, 0.0), (0.0, 0.4), (0.2, 3.0)]
 WITHIN = 1.0001e-9
@@ -24,7 +23,7 @@ def fit(X, G, l1=0.0, l2=0.0, F=None, tolerance=1e-9, max_sweeps=100):
     """
     S = sp.csr_matrix(X)
     start = np.zeros((len(G), S.shape[0])) if F is None else F.copy()
-    missed = fit_rows(S.data, S.indices, S.indptr, start, G, l1, l2, tolerance, max_sweeps)
+    missed = kernels.fit_rows(S.data, S.indices, S.indptr, start, G, l1, l2, tolerance, max_sweeps)
     assert np.isfinite(start).all()
     assert (start >= 0).all()
     assert missed == 0 or max_sweeps < 100
@@ -124,12 +123,12 @@ def test_the_tolerance_is_proved(penalties, tolerance):
 def test_rows_that_stop_early_are_counted():
     X, G = problem(7)
     S, F = sp.csr_matrix(X), np.zeros((6, 30))
-    assert fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 0) == 30
-    once = fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 1)
+    assert kernels.fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 0) == 30
+    once = kernels.fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 1)
     assert 0 < once <= 30
-    assert fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 100) == 0
+    assert kernels.fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 100) == 0
     before = F.copy()
-    assert fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 0) == 0
+    assert kernels.fit_rows(S.data, S.indices, S.indptr, F, G, 0.0, 0.0, 1e-9, 0) == 0
     np.testing.assert_allclose(F, before, rtol=1e-8)
 
 
@@ -137,7 +136,7 @@ def test_rows_that_stop_early_are_counted():
 def test_newton_steps_take_few_sweeps(penalties):
     X, G = problem(8, m=100)
     S, F = sp.csr_matrix(X), np.zeros((6, 100))
-    assert fit_rows(S.data, S.indices, S.indptr, F, G, *penalties, 1e-12, 12) == 0
+    assert kernels.fit_rows(S.data, S.indices, S.indptr, F, G, *penalties, 1e-12, 12) == 0
 
 
 @pytest.mark.parametrize("penalties", PENALTIES)
@@ -199,7 +198,9 @@ def test_one_component_in_closed_form(penalties):
     expected = 2 * mass / (price + np.sqrt(price**2 + 4 * l2 * mass))
     np.testing.assert_allclose(fit(X, G, l1, l2)[0], expected, rtol=1e-12)
     S, F = sp.csr_matrix(X), np.ones((1, 30))
-    assert fit_rows(S.data, S.indices, S.indptr, F, G, l1, l2, 1e-13, 0) == 0  # by scale alone
+    assert (
+        kernels.fit_rows(S.data, S.indices, S.indptr, F, G, l1, l2, 1e-13, 0) == 0
+    )  # by scale alone
 
 
 @pytest.mark.parametrize("penalties", PENALTIES)
@@ -292,7 +293,7 @@ def test_indices_of_64_bits():
     X, G = problem(24)
     S, F = sp.csr_matrix(X), np.zeros((6, 30))
     indices, indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
-    assert fit_rows(S.data, indices, indptr, F, G, 0.0, 0.0, 1e-9, 100) == 0
+    assert kernels.fit_rows(S.data, indices, indptr, F, G, 0.0, 0.0, 1e-9, 100) == 0
     np.testing.assert_array_equal(F, fit(X, G))
 
 
@@ -325,7 +326,7 @@ def test_one_weight_never_goes_too_far_and_further_than_newton(q):
             return 1.0 - q + q * t - (x * a / (rest + t * a)).sum()
 
         pull, bend = (x * a / (rest + u * a)).sum(), (x * a**2 / (rest + u * a) ** 2).sum()
-        best = minimiser(u, pull, bend, 1.0 - q, q)
+        best = kernels.minimiser(u, pull, bend, 1.0 - q, q)
         assert best == 0.0 or slope(best) <= 1e-9 * (1 + pull)
         assert best >= u - slope(u) / (bend + q) - 1e-12 * (1 + best)
         assert best > 0.0 or slope(u) >= 0.0
@@ -334,9 +335,9 @@ def test_one_weight_never_goes_too_far_and_further_than_newton(q):
 def test_one_weight_with_a_pole_far_away():
     """Where next to nothing pulls, rounding relative to the distance would be a weight."""
     for pull in 10.0 ** -np.arange(14.0, 25.0, 0.1):
-        assert minimiser(0.5, pull, pull**2, 1.0 - 1e-5, 1e-5) == 0.0
-    assert minimiser(0.5, 0.0, 0.0, 0.5, 0.5) == 0.0
-    assert minimiser(0.25, 3.0, np.inf, 0.5, 0.5) == 0.25
+        assert kernels.minimiser(0.5, pull, pull**2, 1.0 - 1e-5, 1e-5) == 0.0
+    assert kernels.minimiser(0.5, 0.0, 0.0, 0.5, 0.5) == 0.0
+    assert kernels.minimiser(0.25, 3.0, np.inf, 0.5, 0.5) == 0.25
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -345,9 +346,9 @@ def test_quadratic_models_against_nnls(seed):
     rng = np.random.default_rng(seed)
     B, b = rng.random((20, 8)), rng.standard_normal(20) + 0.5
     v = rng.random(8) * (rng.random(8) < 0.5)
-    S, H = empty_space(8, 20), B.T @ B
-    S.v[:], S.slope[:] = v, H @ v - B.T @ b
-    settle(H, S, 8)
+    H = B.T @ B
+    slope = H @ v - B.T @ b
+    kernels.settle(H, v, slope)
     expected = nnls(B, b)[0]
-    np.testing.assert_allclose(S.v, expected, atol=1e-12)
-    np.testing.assert_allclose(S.slope, H @ expected - B.T @ b, atol=1e-12)
+    np.testing.assert_allclose(v, expected, atol=1e-12)
+    np.testing.assert_allclose(slope, H @ expected - B.T @ b, atol=1e-12)

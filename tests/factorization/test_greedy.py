@@ -24,7 +24,7 @@ from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import factorize
 from conepursuit.factorization.held_out import held_out
 from conepursuit.factorization.losses import NO_PENALTIES, Penalty
-from conepursuit.kernels.factorization.hals import hals
+from conepursuit.kernels import factorization as kernels
 
 
 def low_rank(m=30, n=20, k=4, seed=0, noise=0.1):
@@ -191,7 +191,7 @@ def test_hals_is_cyclic_coordinate_descent(seed, k, n):
             if gram[r, r] > 0:
                 step = (target[r] - gram[r] @ want) / gram[r, r]
                 want[r] = np.maximum(want[r] + step, 0.0)
-    hals(gram, target, F, 2)
+    kernels.hals(gram, target, F, 2)
     np.testing.assert_allclose(F, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
 
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.optimize import minimize, nnls
 from scipy.special import rel_entr
 
-from conepursuit.experiments.cyclic_kl import cyclic_kl_sweep
-from conepursuit.kernels.factorization.greedy import greedy_sweep
+from conepursuit.kernels import factorization as kernels
 
 PLENTY = 100_000
 penalised = pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.5), (0.2, 0.1)])
@@ -20,7 +19,7 @@ def problem(seed=0, rows=12, cols=20, k=4):
 
 
 def sweep(X, F, G, l1=0.0, l2=0.0, tolerance=1e-3, max_inner=PLENTY):
-    return greedy_sweep(G @ G.T, G @ X.T, F, l1, l2, tolerance, max_inner)
+    return kernels.greedy_sweep(G @ G.T, G @ X.T, F, l1, l2, tolerance, max_inner)
 
 
 def value(X, F, G, l1, l2):
@@ -158,7 +157,7 @@ def test_the_divergence_falls_to_its_minimum():
     X, F, G = counts()
     last = divergence(X, F.T @ G)
     for _ in range(300):
-        cyclic_kl_sweep(X, F, G, 1e-12)
+        kernels.cyclic_kl_sweep(X, F, G, 1e-12)
         before, last = last, divergence(X, F.T @ G)
         assert last <= before * (1 + 1e-13)
         assert (F >= 0).all()
@@ -182,14 +181,14 @@ def test_steps_up_are_those_of_newton():
         steps = (ratios - 1) @ G[r] / ((ratios**2 / X) @ G[r] ** 2)
         assert (steps > 0).all()
         expected[r] += steps
-    cyclic_kl_sweep(X, F, G, 1e-12)
+    kernels.cyclic_kl_sweep(X, F, G, 1e-12)
     np.testing.assert_allclose(F, expected, rtol=1e-12)
 
 
 def test_a_step_down_that_would_go_too_far_is_multiplicative():
     X, F, G = counts(k=1)
     F[:] = 1e3  # Newton's method would go to zero, where the divergence is not finite
-    cyclic_kl_sweep(X, F, G, 1e-12)
+    kernels.cyclic_kl_sweep(X, F, G, 1e-12)
     np.testing.assert_allclose(F[0], X.sum(axis=1) / G[0].sum(), rtol=1e-12)
 
 
@@ -197,12 +196,12 @@ def test_the_divergence_of_degenerate_data():
     X, F, G = counts()
     X[2], G[1] = 0.0, 0.0
     before = F.copy()
-    cyclic_kl_sweep(X, F, G, 1e-12)
+    kernels.cyclic_kl_sweep(X, F, G, 1e-12)
     np.testing.assert_array_equal(F[1], before[1])
     np.testing.assert_array_equal(F[[0, 2], 2], 0.0)
     assert np.isfinite(F).all()
     for start in (0.0, 1e-150, 1e100):
         F = np.full_like(F, start)
-        cyclic_kl_sweep(X, F, G, 1e-12)
+        kernels.cyclic_kl_sweep(X, F, G, 1e-12)
         assert np.isfinite(F).all()
         assert (F >= 0).all()

@@ -5,17 +5,13 @@ import pytest
 from scipy import sparse
 from scipy.optimize import nnls
 
-from conepursuit.kernels.factorization.weighted import (
-    COMPONENTS,
-    observed_value,
-    sweep_by_grams,
-    sweep_by_residuals,
-    sweep_observed,
-    sweep_weighted,
-    weighted_value,
-)
+from conepursuit.kernels import factorization as kernels
 
-WAYS = {"auto": sweep_weighted, "residuals": sweep_by_residuals, "grams": sweep_by_grams}
+WAYS = {
+    "auto": kernels.sweep_weighted,
+    "residuals": kernels.sweep_by_residuals,
+    "grams": kernels.sweep_by_grams,
+}
 
 
 def problem(seed=0, rows=9, cols=14, k=4, observed=0.7):
@@ -34,7 +30,7 @@ def stored(X, M):
 
 
 def by_observed(X, M, F, G, l1, l2, sweeps):
-    sweep_observed(*stored(X, M), F, G, l1, l2, sweeps)
+    kernels.sweep_observed(*stored(X, M), F, G, l1, l2, sweeps)
 
 
 ALL_WAYS = {**WAYS, "observed": by_observed}
@@ -68,8 +64,8 @@ def nonnegative_minimum(X, M, G, l1, l2):
 def test_values_are_those_of_the_definition(l1, l2):
     X, M, F, G = problem()
     expected = definition(X, M, F, G, l1, l2)
-    assert weighted_value(X, M, F, G, l1, l2) == pytest.approx(expected, rel=1e-13)
-    assert observed_value(*stored(X, M), F, G, l1, l2) == pytest.approx(expected, rel=1e-13)
+    assert kernels.weighted_value(X, M, F, G, l1, l2) == pytest.approx(expected, rel=1e-13)
+    assert kernels.observed_value(*stored(X, M), F, G, l1, l2) == pytest.approx(expected, rel=1e-13)
 
 
 @every_way
@@ -126,7 +122,7 @@ def test_weights_of_zero_remove_entries(sweep):
 
 def test_without_weights_and_penalties_the_fit_is_the_usual_one():
     X, _, F, G = problem(observed=1.0)
-    sweep_weighted(X, np.ones_like(X), F, G, 0.0, 0.0, 5000)
+    kernels.sweep_weighted(X, np.ones_like(X), F, G, 0.0, 0.0, 5000)
     expected = np.column_stack([nnls(G.T, x)[0] for x in X])
     np.testing.assert_allclose(F, expected, atol=1e-8)
 
@@ -134,31 +130,31 @@ def test_without_weights_and_penalties_the_fit_is_the_usual_one():
 @pytest.mark.parametrize("sweeps", [1, 4])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_stored_entries_are_dense_ones_with_weights_of_zero(sweeps, index):
-    k = COMPONENTS + 5  # one sweep by residuals, four by Gram matrices
+    k = kernels.COMPONENTS + 5  # one sweep by residuals, four by Gram matrices
     X, M, F, G = problem(rows=40, cols=60, k=k, observed=0.3)
     X[0, 0], M[0, 0] = 0.0, 1.0  # a stored zero is observed
     dense = F.copy()
-    sweep_weighted(X, M, dense, G, 0.01, 0.02, sweeps)
+    kernels.sweep_weighted(X, M, dense, G, 0.01, 0.02, sweeps)
     data, weights, indices, indptr = stored(X, M)
     table = sparse.csr_array((data, indices.astype(index), indptr.astype(index)), X.shape)
     arguments = (table.data, weights, table.indices, table.indptr)
-    sweep_observed(*arguments, F, G, 0.01, 0.02, sweeps)
+    kernels.sweep_observed(*arguments, F, G, 0.01, 0.02, sweeps)
     np.testing.assert_allclose(F, dense, rtol=1e-11, atol=1e-13)
     value = definition(X, M, F, G, 0.01, 0.02)
-    assert observed_value(*arguments, F, G, 0.01, 0.02) == pytest.approx(value)
-    assert weighted_value(X, M, F, G, 0.01, 0.02) == pytest.approx(value)
+    assert kernels.observed_value(*arguments, F, G, 0.01, 0.02) == pytest.approx(value)
+    assert kernels.weighted_value(X, M, F, G, 0.01, 0.02) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("k", [2, COMPONENTS + 1])
+@pytest.mark.parametrize("k", [2, kernels.COMPONENTS + 1])
 def test_rows_in_several_blocks(k):
     """2^20 numbers are a block: with 1.4e5 columns it holds 8 rows."""
     X, M, F, G = problem(rows=10, cols=140_000, k=k)
     expected = F.copy()
-    sweep_by_residuals(X, M, expected, G, 0.0, 0.0, 1)
-    assert weighted_value(X, M, F, G, 0.1, 0.2) == pytest.approx(
+    kernels.sweep_by_residuals(X, M, expected, G, 0.0, 0.0, 1)
+    assert kernels.weighted_value(X, M, F, G, 0.1, 0.2) == pytest.approx(
         definition(X, M, F, G, 0.1, 0.2), rel=1e-12
     )
-    sweep_weighted(X, M, F, G, 0.0, 0.0, 1)
+    kernels.sweep_weighted(X, M, F, G, 0.0, 0.0, 1)
     np.testing.assert_allclose(F, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -206,7 +202,7 @@ def test_empty_data(sweep, shape):
     assert F.shape == (k, rows)
     if cols == 0:
         np.testing.assert_array_equal(F, before)
-    assert weighted_value(X, M, F, G, 1.0, 1.0) >= 0.0
+    assert kernels.weighted_value(X, M, F, G, 1.0, 1.0) >= 0.0
 
 
 @every_way

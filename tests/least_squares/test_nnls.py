@@ -415,6 +415,35 @@ def test_gram_without_a_minimum_and_of_nothing():
         nnls_gram([[1.0, 1.0], [1.0, 1.0]], [1.0, 2.0])
 
 
+def read_only(array):
+    out = array.copy()
+    out.flags.writeable = False
+    return out
+
+
+LAYOUTS = {
+    "by columns": np.asfortranarray,
+    "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
+    "reversed": lambda array: array[::-1].copy()[::-1],
+    "read-only": read_only,
+}
+
+
+@pytest.mark.parametrize("laid", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_of_any_layout(laid, dtype):
+    rng = np.random.default_rng(21)
+    A, B = rng.random((20, 10)).astype(dtype), rng.random((20, 3)).astype(dtype)
+    b, G, c = B[:, 0].copy(), A.T @ A, A.T @ B
+    one, many, form = nnls(A, b).x, nnls(A, B).x, nnls_gram(G, c).x
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(nnls(laid(A), laid(b), start=laid(one)).x, one, **close)
+    np.testing.assert_allclose(nnls(laid(A), laid(B)).x, many, **close)
+    np.testing.assert_allclose(nnls_gram(laid(G), laid(c)).x, form, **close)
+    assert certify_nnls(laid(A), laid(b), laid(one)).proven
+    assert certify_nnls(laid(A), laid(B), laid(many)).proven.all()
+
+
 def test_certificates_of_others():
     rng = np.random.default_rng(10)
     for signed in (False, True):

@@ -19,8 +19,7 @@ from conepursuit import (
     nnfit,
     nnls,
 )
-from conepursuit.kernels.least_squares import certificate as kernel
-from conepursuit.kernels.least_squares.refinement import accurate_slopes
+from conepursuit.kernels import least_squares as kernels
 from conepursuit.rounding import UNIT, doubled_rounding, lane_rounding, product_rounding
 from exact import Problem, exceeds
 from families import FAMILIES
@@ -47,8 +46,8 @@ def test_products_are_no_further_off_than_their_bounds(m):
         r = rng.standard_normal(m) * 10.0 ** rng.uniform(-spread, spread, m)
         a[1] -= (a[1] @ r) / (r @ r) * r  # orthogonal up to rounding
         order, lanes, doubled = np.arange(4), np.empty(4), np.empty(4)
-        kernel.lane_slopes(a, order, 4, r, np.empty(16), lanes)
-        accurate_slopes(a, order, 4, r, doubled)
+        kernels.lane_slopes(a, order, 4, r, lanes)
+        kernels.accurate_slopes(a, order, 4, r, doubled)
         for i in range(4):
             truth = exact_dot(a[i], r)
             size = Fraction(float(np.linalg.norm(a[i]) * np.linalg.norm(r)))
@@ -113,11 +112,11 @@ def test_proofs_of_centred_data_say_something():
 def test_a_functional_counts_only_beyond_its_own_rounding():
     g, none = np.array([-1.0, 1e-17]), np.zeros(2)
     s = np.array([1.0, 1e-17])
-    assert kernel.least_tilt(g, none, s, none) == pytest.approx(1.0)
-    assert kernel.least_tilt(g, none, s, np.full(2, 1e-16)) == -1.0
+    assert kernels.least_tilt(g, none, s, none) == pytest.approx(1.0)
+    assert kernels.least_tilt(g, none, s, np.full(2, 1e-16)) == -1.0
     # A slope that is zero up to rounding asks for a tilt; one that is clearly negative does not.
-    assert kernel.least_tilt(-np.ones(2), np.full(2, 0.1), -np.ones(2), none) == 0.0
-    assert kernel.least_tilt(
+    assert kernels.least_tilt(-np.ones(2), np.full(2, 0.1), -np.ones(2), none) == 0.0
+    assert kernels.least_tilt(
         np.array([-1.0, 0.0]), np.full(2, 0.1), np.ones(2), none
     ) == pytest.approx(0.1)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from conepursuit.kernels import loss_fits as kernels
 from conepursuit.kernels.constants import (
     BETA,
     CONVERGED,
@@ -18,9 +19,8 @@ from conepursuit.kernels.constants import (
     MAX_STEPS,
     SQUARED,
 )
-from conepursuit.kernels.loss_fits import losses
-from conepursuit.kernels.loss_fits.many_targets import fit_losses
 
+losses = kernels.losses
 LOSSES = [
     (SQUARED, 0.0),
     (LOGISTIC, 0.0),
@@ -47,7 +47,7 @@ class Fits:
         self.dual, self.value, self.gap = np.zeros((count, n)), np.zeros(count), np.zeros(count)
         self.proven, self.status = np.zeros(count, bool), np.zeros(count, np.int64)
         self.n_iter = np.zeros(count, np.int64)
-        fit_losses(
+        kernels.fit_losses(
             *loss, atoms, targets, weights, penalty, tol, max_steps, self.c, self.dual,
             self.value, self.gap, self.proven, self.status, self.n_iter,
         )  # fmt: skip

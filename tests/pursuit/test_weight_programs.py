@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from conepursuit import FCMP, OMP, Cone, Dictionary, Hull, LeastSquares, Span, minimize
-from conepursuit.kernels.shared.quadratic_programs import DEPENDENT
-from conepursuit.kernels.shared.triangular import append, remove, rotate
+from conepursuit.kernels import shared as kernels
+from conepursuit.kernels.constants import EPS
 from conepursuit.pursuit.full_correction import Metric
 from conepursuit.pursuit.weight_programs import Cholesky, bounded, free, nonnegative
 from problems import brute_force_nnls
+
+DEPENDENT = 32 * EPS
+"""Squared sine of the angle between an atom and others, up to which it depends on them."""
 
 
 def model(rng, n, rank=None):
@@ -99,12 +102,12 @@ def test_the_factor_is_updated_not_wrong():
         outside = [j for j in range(8) if j not in order[:k]]
         if k and (not outside or rng.random() < 0.45):
             place = int(rng.integers(k))
-            remove(C, order, k, place, cosines, sines)
-            rotate(y, k, place, cosines, sines)
+            kernels.remove(C, order, k, place, cosines, sines)
+            kernels.rotate(y, k, place, cosines, sines)
             k -= 1
         else:
             atom = int(rng.choice(outside))
-            assert append(C, order, k, Q[atom], atom, DEPENDENT)
+            assert kernels.append(C, order, k, Q[atom], atom, DEPENDENT)
             y[k] = (c[atom] - C[k, :k] @ y[:k]) * C[k, k]
             k += 1
         chosen = order[:k]
@@ -119,9 +122,9 @@ def test_append_refuses_a_dependent_atom():
     D = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]])
     Q = D.T @ D
     C, order = np.zeros((4, 4)), np.zeros(4, dtype=np.intp)
-    assert append(C, order, 0, Q[0], 0, DEPENDENT)
-    assert not append(C, order, 1, Q[1], 1, DEPENDENT)
-    assert append(C, order, 1, Q[2], 2, DEPENDENT)
+    assert kernels.append(C, order, 0, Q[0], 0, DEPENDENT)
+    assert not kernels.append(C, order, 1, Q[1], 1, DEPENDENT)
+    assert kernels.append(C, order, 1, Q[2], 2, DEPENDENT)
 
 
 def test_gram_and_factor_are_kept_through_a_run():

@@ -129,8 +129,7 @@ class Waiting:
     """Shows that something is done, where a console is a terminal."""
 
     def __init__(self, console: Console, what: str) -> None:
-        # What takes long may not be the fit.
-        self._status = console.status(f"{what} (the first run after installation compiles)")
+        self._status = console.status(what)
 
     def __enter__(self) -> Callable[[int], None]:
         self._status.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from warnings import warn
 
@@ -36,10 +35,8 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
 THREADED = 4_000_000
 """Data of at least this many entries are fitted with all threads of the BLAS, others with one."""
 
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+BLAS = ThreadpoolController()
+"""The threads of the libraries for linear algebra, which are searched for once, not in a fit."""
 
 
 class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -189,7 +186,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if hasattr(self, "held_out_path_"):
             del self.held_out_path_
         small = data.shape[0] * data.shape[1] < THREADED
-        with _controller().limit(limits=1 if small else None, user_api="blas"):
+        with BLAS.limit(limits=1 if small else None, user_api="blas"):
             return self._fit_data(data)
 
     def _fit_data(self, data: FactorData) -> FactorData:

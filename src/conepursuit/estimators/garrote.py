@@ -33,6 +33,7 @@ from conepursuit.estimators.linear import (
     with_intercept,
 )
 from conepursuit.estimators.regression import LinearRegressor, checked, keep
+from conepursuit.kernels import factorization as kernels
 from conepursuit.objectives import EntrywiseLoss, LeastSquares, Logistic
 from conepursuit.pursuit.certify import audited
 from conepursuit.pursuit.domains import Cone
@@ -110,16 +111,14 @@ class Garrote:
 
 def _by_coordinates(Z: Any, loss: EntrywiseLoss, settings: Settings) -> LinearFit:
     """Return the fit of the factors to Z by cyclic coordinate descent [2], with its gap."""
-    from conepursuit.kernels.garrote import logistic_sweeps, squared_sweeps
-
     dense = Z if isinstance(Z, np.ndarray) else Z.toarray()
     columns, objective, means = prepared(dense, loss, settings.fit_intercept)
     total, c = total_weight(loss), np.zeros(dense.shape[1])
     weights = np.ones(len(dense)) if loss.weights is None else loss.weights
-    sweeps = logistic_sweeps if isinstance(loss, Logistic) else squared_sweeps
+    sweeps = kernels.logistic_sweeps if isinstance(loss, Logistic) else kernels.squared_sweeps
     _, count, done = sweeps(
         np.ascontiguousarray(columns.T), loss.y, weights, settings.alpha * total,
-        settings.fit_intercept, c, 0.0, settings.tolerance, 100 * settings.max_iter,
+        bool(settings.fit_intercept), c, 0.0, settings.tolerance, 100 * settings.max_iter,
     )  # fmt: skip
     cone = Cone(Dictionary(columns), penalty=settings.alpha * total)
     point = as_iterate(objective, cone, c)

@@ -2,6 +2,6 @@
 
 ``findings`` is the contract: an experiment has parts, whose results are JSON, and a presentation
 of them. ``runner`` runs the parts and keeps what is finished, ``report`` writes the page,
-in the frame of ``report_page``. ``pursuits``, ``nmf_baselines``, ``cyclic_kl`` and
-``garrote_protocol`` are what the paper compares with.
+in the frame of ``report_page``. ``pursuits``, ``nmf_baselines`` and ``garrote_protocol`` are what
+the paper compares with.
 """

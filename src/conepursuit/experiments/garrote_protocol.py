@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from conepursuit.arrays import Array, Vector, norm
 from conepursuit.atoms import NonnegativeSphere, UnitVectors
-from conepursuit.kernels.garrote import logistic_sweeps
+from conepursuit.kernels import factorization as kernels
 from conepursuit.objectives import Logistic, Objective
 from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
 from conepursuit.pursuit.domains import Cone
@@ -182,7 +182,7 @@ class Split:
         """Return c, the intercept and the number of sweeps of cyclic coordinate descent."""
         atoms = np.ascontiguousarray(self.Z[self.train].T)
         c, ones = np.zeros(len(atoms)), np.ones(len(self.train))
-        b, sweeps, converged = logistic_sweeps(
+        b, sweeps, converged = kernels.logistic_sweeps(
             atoms, self.y[self.train], ones, GARROTE, intercept, c, self.offset, 1e-8, 100_000
         )
         assert converged

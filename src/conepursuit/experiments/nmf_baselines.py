@@ -26,8 +26,7 @@ from scipy import sparse
 from scipy.special import rel_entr
 
 from conepursuit.arrays import EPS, Array, Vector
-from conepursuit.experiments.cyclic_kl import cyclic_kl_sweep
-from conepursuit.kernels.factorization.greedy import greedy_sweep
+from conepursuit.kernels import factorization as kernels
 
 Data: TypeAlias = Any
 """Non-negative data: an array or, where that is said, a sparse one."""
@@ -88,8 +87,8 @@ def greedy_coordinate_descent(
     F, G, most = np.ascontiguousarray(W.T), H, n_components**2
     values = np.empty(max_iter)
     for i in range(max_iter):
-        greedy_sweep(G @ G.T, np.ascontiguousarray((X @ G.T).T), F, 0.0, 0.0, RATIO, most)
-        greedy_sweep(F @ F.T, np.ascontiguousarray((X.T @ F.T).T), G, 0.0, 0.0, RATIO, most)
+        kernels.greedy_sweep(G @ G.T, np.ascontiguousarray((X @ G.T).T), F, 0.0, 0.0, RATIO, most)
+        kernels.greedy_sweep(F @ F.T, np.ascontiguousarray((X.T @ F.T).T), G, 0.0, 0.0, RATIO, most)
         values[i] = squared_error(X, F.T, G)
     return np.ascontiguousarray(F.T), G, values
 
@@ -106,8 +105,8 @@ def cyclic_kl(
     F, G, transposed = np.ascontiguousarray(W.T), H, by_rows(X.T)
     floor, values = EPS * float(X.mean()), np.empty(max_iter)
     for i in range(max_iter):
-        cyclic_kl_sweep(X, F, G, floor)
-        cyclic_kl_sweep(transposed, G, F, floor)
+        kernels.cyclic_kl_sweep(X, F, G, floor)
+        kernels.cyclic_kl_sweep(transposed, G, F, floor)
         values[i] = divergence(X, F.T, G)
     return np.ascontiguousarray(F.T), G, values
 

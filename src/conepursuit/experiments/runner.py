@@ -23,9 +23,10 @@ from conepursuit.datasets import DatasetNotFoundError
 from conepursuit.experiments.findings import Experiment, Findings, Table
 from conepursuit.experiments.report import Section, draw, page
 from conepursuit.files import replacing
+from conepursuit.kernels import FILE
 
 NAMES = ("synthetic", "nmf", "garrote", "tightness", "kl", "complexity", "theory")
-PACKAGES = ("conepursuit", "numpy", "scipy", "scikit-learn", "numba")
+PACKAGES = ("conepursuit", "numpy", "scipy", "scikit-learn")
 
 
 def experiment(name: str) -> Experiment:
@@ -167,7 +168,7 @@ def heeding_interrupts() -> Iterator[None]:
 @cache
 def fingerprint() -> str:
     """Return a hash of the library's code, which decides whether a kept part is still valid."""
-    digest = sha256()
+    digest = sha256(Path(FILE).read_bytes())
     root = Path(__file__).parent.parent
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())

@@ -14,6 +14,7 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.factorization.divergence import DivergenceLoss
 from conepursuit.factorization.losses import FactorLoss, Penalty
 from conepursuit.factorization.squared import ObservedSquaredLoss, SquaredLoss, WeightedSquaredLoss
+from conepursuit.kernels import factorization as kernels
 from conepursuit.least_squares.api import nnls
 from conepursuit.least_squares.gram import nnls_gram
 from conepursuit.loss_fits.api import nnfit
@@ -141,17 +142,15 @@ class FactorData:
         With weights m of the entries, data m x and atoms m G have the same minimisers: their
         losses differ by a constant.
         """
-        from conepursuit.kernels.factorization.divergence_weights import fit_rows
-
         F, parts = np.zeros((len(G), self.shape[0])), (*penalty, ROWS, SWEEPS)
         if self.M is None:
             X = sparse.csr_array(self.X)
-            fit_rows(X.data, X.indices, X.indptr, F, G, *parts)
+            kernels.fit_rows(X.data, X.indices, X.indptr, F, G, *parts)
             return F
         for i, (places, x, M) in enumerate(self._rows()):
             assert M is not None
             own, f, ends = G[:, places] * M, F[:, [i]].copy(), np.array([0, len(x)])
-            fit_rows(M * x, np.arange(len(x)), ends, f, own, *parts)
+            kernels.fit_rows(M * x, np.arange(len(x)), ends, f, own, *parts)
             F[:, i] = f[:, 0]
         return F
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from conepursuit.arrays import Array
 from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Penalty, settled
 from conepursuit.factorization.squared import SINGLE
+from conepursuit.kernels import factorization as kernels
 from conepursuit.low_rank import FactoredMatrix, product_at
 
 NONE = np.empty((0, 0))
@@ -62,10 +63,8 @@ class DivergenceLoss(FactorLoss):
 
     def _step(self, F: Array, G: Array, side: int, step: bool, evaluate: bool) -> float:
         """Step factor `side` if `step`; return the divergence before if `evaluate`, else 0."""
-        from conepursuit.kernels.factorization.divergence import update_dense, update_sparse
-
         mine, other = (F, G) if side == 0 else (G, F)
-        kernel: Any = update_sparse if self.sparse else update_dense
+        kernel: Any = kernels.update_sparse if self.sparse else kernels.update_dense
         return float(kernel(*self.sides[side], mine, other, *self.penalties[side], step, evaluate))
 
     def fit(self, F: Array, G: Array) -> float:
@@ -119,12 +118,10 @@ class DivergenceLoss(FactorLoss):
     @staticmethod
     def _beyond(new: Array, old: Array, share: float) -> Array:
         """Return about new (new / old)^share."""
-        from conepursuit.kernels.factorization.divergence import extrapolate
-
         if share == 0:
             return new
         out = np.empty_like(new)
-        extrapolate(new, old, share, LIMIT, out)
+        kernels.extrapolate(new, old, share, LIMIT, out)
         return out
 
     def first(self) -> tuple[Array, Array]:
@@ -143,12 +140,10 @@ class DivergenceLoss(FactorLoss):
             quotients[lost] = max(float(quotients.max(initial=1.0)), 1.0)
             ratio = sparse.csr_array((quotients, indices, indptr), self.shape)
             return FactoredMatrix(-np.ones((1, self.shape[0])), np.ones((1, self.shape[1])), ratio)
-        from conepursuit.kernels.factorization.divergence_slopes import slopes
-
         model = F.T @ G
         out = np.empty(self.shape, np.float32 if model.size >= SINGLE else np.float64)
         X, M = self.sides[0]
-        slopes(X, M, model, out)
+        kernels.slopes(X, M, model, out)
         return out
 
     def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
@@ -160,8 +155,6 @@ class DivergenceLoss(FactorLoss):
             bend = sparse.csr_array((share, X.indices, X.indptr), self.shape)
             found = np.einsum("ki,ki->k", F[old:] ** 2 @ bend, G[old:] ** 2)
             return max(float(found.max()), TINY)
-        from conepursuit.kernels.factorization.divergence_slopes import curvature
-
         (data, M), model = self.sides[0], F[:old].T @ G[:old]
         new = zip(F[old:], G[old:], strict=True)
-        return max(max(float(curvature(data, M, model, u, v)) for u, v in new), TINY)
+        return max(max(kernels.curvature(data, M, model, u, v) for u, v in new), TINY)

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Penalty
+from conepursuit.kernels import factorization as kernels
 from conepursuit.low_rank import FactoredMatrix, product_at
 
 INNER = 4
@@ -132,13 +133,9 @@ class SquaredLoss(FactorLoss):
 
     def _sweep(self, gram: Array, target: Array, F: Array) -> None:
         if self.greedy:
-            from conepursuit.kernels.factorization.greedy import greedy_sweep
-
-            greedy_sweep(gram, target, F, 0.0, 0.0, 1e-3, len(gram) ** 2)
+            kernels.greedy_sweep(gram, target, F, 0.0, 0.0, 1e-3, len(gram) ** 2)
         else:
-            from conepursuit.kernels.factorization.hals import hals
-
-            hals(gram, target, F, INNER)
+            kernels.hals(gram, target, F, INNER)
 
     def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         return 1.0
@@ -169,19 +166,15 @@ class WeightedSquaredLoss(FactorLoss):
         self.sides = (self.X, self.M), (self.X.T.copy(), self.M.T.copy())
 
     def fit(self, F: Array, G: Array) -> float:
-        from conepursuit.kernels.factorization.weighted import weighted_value
-
-        return float(weighted_value(self.X, self.M, F, G, 0.0, 0.0))
+        return kernels.weighted_value(self.X, self.M, F, G, 0.0, 0.0)
 
     def descent(self, F: Array, G: Array) -> Array:
         rest: Array = self.M * (self.X - F.T @ G)
         return rest
 
     def update(self, F: Array, G: Array, side: int) -> None:
-        from conepursuit.kernels.factorization.weighted import sweep_weighted
-
         mine, other = (F, G) if side == 0 else (G, F)
-        sweep_weighted(*self.sides[side], mine, other, *self.penalties[side], INNER)
+        kernels.sweep_weighted(*self.sides[side], mine, other, *self.penalties[side], INNER)
 
     def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         return float(self.M.max())
@@ -208,9 +201,7 @@ class ObservedSquaredLoss(FactorLoss):
         self.most = float(M.data.max())
 
     def fit(self, F: Array, G: Array) -> float:
-        from conepursuit.kernels.factorization.weighted import observed_value
-
-        return float(observed_value(*self.sides[0], F, G, 0.0, 0.0))
+        return kernels.observed_value(*self.sides[0], F, G, 0.0, 0.0)
 
     def descent(self, F: Array, G: Array) -> FactoredMatrix:
         data, weights, indices, indptr = self.sides[0]
@@ -219,10 +210,8 @@ class ObservedSquaredLoss(FactorLoss):
         return FactoredMatrix(F[:0], G[:0], rest)
 
     def update(self, F: Array, G: Array, side: int) -> None:
-        from conepursuit.kernels.factorization.weighted import sweep_observed
-
         mine, other = (F, G) if side == 0 else (G, F)
-        sweep_observed(*self.sides[side], mine, other, *self.penalties[side], INNER)
+        kernels.sweep_observed(*self.sides[side], mine, other, *self.penalties[side], INNER)
 
     def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
         return self.most

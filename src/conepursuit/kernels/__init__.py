@@ -1,9 +1,31 @@
-"""Plain numba functions on plain arrays, imported where they are used.
+"""The compiled loops, by purpose: `shared`, `least_squares`, `loss_fits` and `factorization`.
 
-Importing this package costs nothing: numba is loaded with the module that holds a kernel.
-
-- ``constants``: codes and limits that kernels share with their callers.
-- ``shared``: triangular factors, small quadratic programmes, passes over a matrix, rounding.
-- ``least_squares``, ``loss_fits``, ``factorization``: the loops of the packages of these names.
-- ``garrote``: coordinate descent for the estimators of the garrote.
+Their sources are in the folder ``cpp``, by the same names. They are built once for each level of
+x86-64 and once elsewhere, and the module for the processor at hand is taken; no result depends on
+the level beyond rounding. The variable CONEPURSUIT_LEVEL asks for a lower level.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from os import environ
+from typing import TYPE_CHECKING
+
+try:
+    level = import_module("conepursuit.kernels._cpu").level
+except ImportError as missing:
+    raise ImportError(
+        "the compiled kernels of conepursuit are missing; install the package again, with "
+        "`pip install .` or `make`, rather than use its sources as they are."
+    ) from missing
+
+_compiled = import_module(f"conepursuit.kernels._v{environ.get('CONEPURSUIT_LEVEL') or level()}")
+
+FILE = str(_compiled.__file__)
+"""Where the module is that was taken."""
+
+if not TYPE_CHECKING:  # their types are in the stubs beside this file
+    shared = _compiled.shared
+    least_squares = _compiled.least_squares
+    loss_fits = _compiled.loss_fits
+    factorization = _compiled.factorization

@@ -1,4 +1,4 @@
-"""Numbers that kernels and their callers share; this module loads neither numba nor numpy."""
+"""Numbers that kernels and their callers share; ``cpp/shared/constants.hpp`` has them too."""
 
 from __future__ import annotations
 

@@ -16,10 +16,3 @@ The input is a matrix A and one target b, or many; the output is an `NNLSResult`
 
 The loops are in `conepursuit.kernels.least_squares`.
 """
-
-from conepursuit.least_squares.api import nnls
-from conepursuit.least_squares.audit import certify_nnls
-from conepursuit.least_squares.gram import nnls_gram
-from conepursuit.least_squares.path import NNLSPath, nnls_path
-
-__all__ = ["NNLSPath", "certify_nnls", "nnls", "nnls_gram", "nnls_path"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lstsq
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.least_squares.proofs import Proof, dense_column
 from conepursuit.least_squares.survey import surveyed
 from conepursuit.linear import check_finite, matvec, rmatvec
@@ -120,9 +119,9 @@ def _look_closer(proof: Proof) -> None:
     for i, j in enumerate(proof.used):
         atoms[i] = dense_column(proof.matrix, int(j))
     # First atoms that depend on others up to rounding are left out, then none: t is checked.
-    for least in (None, 0.0) if len(atoms) else ():
+    for least in (EPS, 0.0) if len(atoms) else ():
         lengths = proof.known.norms[proof.used]
-        proof.along(lstsq(atoms, lengths, cond=least, lapack_driver="gelsy")[0])
+        proof.along(np.linalg.lstsq(atoms, lengths, rcond=least)[0])
         if proof.fine:
             break
     if not proof.fine:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.kernels import least_squares as kernels
 from conepursuit.kernels.constants import (
     CONVERGED,
     DESCENT_ROUNDINGS,
@@ -21,7 +21,7 @@ from conepursuit.kernels.constants import (
 from conepursuit.least_squares.proofs import Proof
 from conepursuit.least_squares.survey import Survey, surveyed
 from conepursuit.least_squares.whole import MOST_ENTRIES, are_neighbours, fit_whole
-from conepursuit.linear import column, rmatvec
+from conepursuit.linear import column, is_sparse, rmatvec
 from conepursuit.matrix_fits.results import STATUSES, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.rounding import expected_rounding, product_rounding
@@ -94,15 +94,13 @@ class WorkingSet:
 
         If `allowed` is given, of the atoms without weight only those where it is True may get some.
         """
-        from conepursuit.kernels.least_squares.one_target import fit
-
         size = len(self.chosen)
         atoms, target = self._atoms[:size], self._target()
         scale = self._scale(size)
         if allowed is not None:
             scale = np.where(allowed | (self.weights > 0), scale, 0.0)
         r, p, g = np.empty(len(target)), np.empty(len(target)), np.empty(size)
-        self.count, code, steps, self.orthogonal = fit(
+        self.count, code, steps, self.orthogonal = kernels.fit(
             atoms, target, atoms @ target, scale, self._gram, self.weights,
             self._factor, self._order, self._y, self.count, r, p, g, self.orthogonal, size,
             max_steps,
@@ -115,7 +113,10 @@ class WorkingSet:
 
     def used(self, forced: Array) -> Array:
         """Return the atoms with weight and those forced, sorted."""
-        return np.union1d(self.chosen[self.weights > 0], forced)
+        used = np.zeros(self.matrix.shape[1], dtype=bool)
+        used[self.chosen[self.weights > 0]] = True
+        used[forced] = True
+        return np.flatnonzero(used)
 
     def solution(self) -> Vector:
         """Return the weights of all atoms of the dictionary."""
@@ -145,7 +146,7 @@ class WorkingSet:
         self._factor = grown(self._factor, size + 1, size + 1)
         self._x, self._y = grown(self._x, size), grown(self._y, size + 1)
         self._order = grown(self._order, size + 1)
-        if not sparse.issparse(self.matrix):
+        if not is_sparse(self.matrix):
             self._atoms = grown(self._atoms, size, len(self.b))
 
     def _gather(self, first: int) -> None:
@@ -154,7 +155,7 @@ class WorkingSet:
         Of a sparse matrix all chosen atoms are copied, on the rows where one of them is not zero.
         """
         new = self.chosen[first:]
-        if sparse.issparse(self.matrix):
+        if is_sparse(self.matrix):
             block = self.matrix[:, self.chosen]
             self._rows = np.unique(block.indices)
             self._atoms = np.ascontiguousarray(block[self._rows].toarray().T)
@@ -222,11 +223,9 @@ class WorkingSet:
 
     def _functional(self) -> Vector:
         """Return t in the span of the atoms with weight with <t, a> = ||a|| for each of them."""
-        from conepursuit.kernels.least_squares.certificate import functional
-
         size, part = len(self.chosen), np.empty(len(self._target()))
         norms = np.sqrt(self._gram.diagonal()[:size])
-        functional(self._atoms[:size], norms, self._order, self.count, self._factor, part)
+        kernels.functional(self._atoms[:size], norms, self._order, self.count, self._factor, part)
         if self._rows is None:
             return part
         t = np.zeros(len(self.b))
@@ -303,8 +302,6 @@ def exact_fit(
     many ways. Coordinate descent finds one of them in a few sweeps; an active set would first
     make as many atoms passive as there are rows.
     """
-    from conepursuit.kernels.least_squares.coordinate import sweeps
-
     (m, n), atoms, scale, chosen = matrix.shape, matrix.T, known.inverse_norms, None
     if not atoms.flags.c_contiguous or atoms.dtype != np.float64:
         if min(3 * m, n) * m > MOST_ENTRIES:
@@ -314,7 +311,7 @@ def exact_fit(
         atoms, scale = np.ascontiguousarray(matrix[:, chosen].T, dtype=np.float64), scale[chosen]
     weights, r = np.zeros(len(atoms)), b.copy()
     least = max(tol / (1.0 + tol), expected_rounding(m) ** 2) * float(b @ b)
-    left, count = sweeps(atoms, scale, weights, r, least, PACE, max_sweeps)
+    left, count = kernels.sweeps(atoms, scale, weights, r, least, PACE, max_sweeps)
     if left > least:
         return None
     x = weights if chosen is None else np.zeros(n)

@@ -10,8 +10,9 @@ import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.callbacks import batch_progress
+from conepursuit.kernels import least_squares as kernels
 from conepursuit.least_squares.one_target import fit_one
-from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix, writable
+from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix
 from conepursuit.matrix_fits.results import Fits, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 from conepursuit.matrix_fits.threads import chunks, run
@@ -31,6 +32,10 @@ GRAM_ATOMS = 2048
 
 With more atoms, each target is fitted alone.
 """
+
+
+WIDTH = 8
+"""Numbers in a line of the cache, and atoms up to which there is a table of all supports."""
 
 
 def fit_many(
@@ -54,20 +59,21 @@ def fit_many(
     are those of `fit_one`.
     """
     fits = Fits(NNLSResult, B.shape[1], matrix.shape[1])
-    kernel = None
+    kernel = gram = None
     if together and isinstance(matrix, np.ndarray) and matrix.shape[1] <= GRAM_ATOMS:
-        kernel = batch_kernel(matrix, limit, max_steps)
+        matrix = np.asfortranarray(matrix)  # so that a target which is fitted alone copies nothing
+        kernel, gram = batch_kernel(matrix, limit, max_steps)
 
     def fit_chunk(part: slice) -> int:
         alone: Any = range(part.start, part.stop)
         if kernel is not None:
-            targets = writable(np.ascontiguousarray(B[:, part].T, dtype=np.float64))
-            kernel(targets, *fits.rows(part))
+            kernel(as_targets(B[:, part].T), *fits.rows(part))
             alone = part.start + np.flatnonzero(fits.code[part] < 0)
         for i in alone:
             own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
             first, b = None if start is None else start[:, i], as_vector(B[:, i])
-            fits.put(i, fit_one(own, b, first, inexact, limit, max_steps, tol, f"b[:, {i}]"))
+            name, known = f"b[:, {i}]", gram if rows is None else None
+            fits.put(i, fit_one(own, b, first, inexact, limit, max_steps, tol, name, known))
         return int(part.stop - part.start)
 
     most = 1 if kernel is None else CHUNK // (len(B) + matrix.shape[1] ** 3 // SOLVED)
@@ -79,26 +85,52 @@ def fit_many(
     return fits.result()
 
 
-def batch_kernel(matrix: Array, limit: int, max_steps: int) -> Callable[..., None] | None:
-    """Return the kernel that fits rows of targets; None if the data need scaling."""
-    from conepursuit.kernels.least_squares import inverse, many_targets, supports
+def as_targets(rows: Array) -> Array:
+    """Return the rows as float64, with the entries of an axis side by side in memory."""
+    beside = rows.itemsize in rows.strides and rows.dtype == np.float64
+    return rows if beside else np.ascontiguousarray(rows, dtype=np.float64)
 
+
+def aligned(rows: int, columns: int) -> Array:
+    """Return zeros whose rows begin at lines of the cache, padded to a multiple of WIDTH."""
+    width = -(-columns // WIDTH) * WIDTH
+    memory = np.zeros(rows * width + WIDTH)
+    first = -(memory.ctypes.data // 8) % WIDTH
+    return memory[first : first + rows * width].reshape(rows, width)
+
+
+def batch_kernel(
+    matrix: Array, limit: int, max_steps: int
+) -> tuple[Callable[..., None], Array] | tuple[None, None]:
+    """Return the kernel that fits rows of targets, and A'A; None if the data need scaling.
+
+    Columns of zeros follow those of A'A.
+    """
     m, n = matrix.shape
-    few = n <= supports.WIDTH and limit >= n
     # Rows of zeros behind the atoms fill the lanes of a product.
-    atoms = inverse.aligned(n + 2 * inverse.LANES, inverse.padded(m))
+    atoms = aligned(n + WIDTH, m)
     atoms[:n, :m] = matrix.T
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         gram = atoms @ atoms.T
     squares = gram.diagonal()[:n]
     if not (safe_squares(squares) | ~matrix.any(axis=0)).all():
-        return None
+        return None, None
     inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
-    if few:
-        tables = supports.tabulate(gram, n, m)
-        return lambda targets, *out: supports.fit_few(atoms, targets, gram, sums, *tables, *out)
-    shared = inverse.aligned(n, inverse.padded(n))
+    if n <= WIDTH and limit >= n:
+        tables = (
+            np.zeros((2**n, WIDTH, WIDTH + 1)), np.zeros((2**n, n)), np.zeros((2**n, 5)),
+            np.zeros(2**n, dtype=np.uint64), np.zeros(2**n, dtype=bool),
+        )  # fmt: skip
+        kernels.tabulate(gram, n, m, *tables)
+
+        def fit_few(targets: Array, *out: Array) -> None:
+            kernels.fit_few(atoms, targets, gram, sums, *tables, *out)
+
+        return fit_few, gram[:n]
+    shared = aligned(n, n)
     shared[:, :n] = gram[:n, :n]
-    return lambda targets, *out: many_targets.fit_targets(
-        atoms, targets, shared, inverse_norms, sums, limit, max_steps, *out
-    )
+
+    def fit(targets: Array, *out: Array) -> None:
+        kernels.fit_targets(atoms, targets, shared, inverse_norms, sums, limit, max_steps, *out)
+
+    return fit, shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conepursuit.arrays import Vector, norm
+from conepursuit.arrays import Array, Vector, norm
 from conepursuit.least_squares.audit import certificate_of, lost_to_weights, with_best_gap
 from conepursuit.least_squares.large import fit_large
 from conepursuit.least_squares.path import fit_greedily
@@ -25,15 +25,17 @@ def fit_one(
     max_steps: int,
     tol: float,
     name: str = "b",
+    gram: Array | None = None,
 ) -> NNLSResult:
     """Fit one target with the kernel for the size of the dictionary.
 
     `inexact` bounds the relative error of the entries of the data; `name` is that of b in error
-    messages. Data whose squares overflow or underflow are fitted in other units.
+    messages; `gram` is A'A, if that is known. Data whose squares overflow or underflow are fitted
+    in other units.
     """
     n = matrix.shape[1]
     if is_small(matrix, limit):
-        fit = fit_whole(matrix, b, start, inexact, limit, max_steps)
+        fit = fit_whole(matrix, b, start, inexact, limit, max_steps, gram=gram)
     elif limit < n:
         fit = fit_greedily(matrix, b, start, inexact, limit, max_steps)
     else:

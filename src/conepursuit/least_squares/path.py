@@ -187,7 +187,7 @@ def nnls_path(
     n, workers = matrix.shape[1], threads(n_jobs)
     most = min(count(max_atoms, "max_atoms"), n)
     first, never = indices(forced, n, "forced"), indices(forbidden, n, "forbidden")
-    if len(both := np.intersect1d(first, never)):
+    if len(both := first[np.isin(first, never)]):
         raise ValueError(f"atoms cannot be forced and forbidden at once; got {both.tolist()}.")
     if len(first) > most:
         raise ValueError(f"{len(first)} atoms are forced, but max_atoms is {most}.")
@@ -214,7 +214,9 @@ def indices(chosen: Any, n: int, name: str) -> Array:
             f"{name} must be a list of column indices from 0 to {n - 1}, or {n} booleans; "
             f"got {chosen!r}."
         )
-    return np.unique(given).astype(np.intp)
+    distinct = np.zeros(n, dtype=bool)
+    distinct[given] = True
+    return np.flatnonzero(distinct)
 
 
 def make_path(problem: PathProblem, most: int) -> NNLSPath:

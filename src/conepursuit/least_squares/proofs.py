@@ -1,6 +1,6 @@
 """Proofs of least-squares fits on a matrix of any kind.
 
-The formula is in `kernels.least_squares.certificate`.
+The formula is in ``cpp/least_squares/certificate.hpp``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from math import inf, sqrt
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import lstsq
 
-from conepursuit.arrays import Array, Vector
-from conepursuit.linear import column, rmatvec
+from conepursuit.arrays import EPS, Array, Vector
+from conepursuit.kernels import least_squares as kernels
+from conepursuit.linear import column, is_sparse, rmatvec
 from conepursuit.rounding import FLOOR, UNIT, doubled_rounding, product_rounding, resolution
 
 MOST_DOUBLED = 512
@@ -27,6 +26,10 @@ CLOSE_ROUNDINGS = 64.0
 
 Of the atoms without weight only these are computed in twice the precision.
 """
+
+
+NOTHING = np.empty(0)
+"""No vector, where a kernel would subtract one."""
 
 
 class Proof:
@@ -64,8 +67,8 @@ class Proof:
         known: Any,
         inexact: float = 0.0,
     ) -> None:
-        self.matrix, self.b, self.x, self.r, self.g, self.known = matrix, b, x, r, g, known
-        self.inexact = inexact
+        self.matrix, self.b, self.x = matrix, b, np.ascontiguousarray(x)
+        self.r, self.g, self.known, self.inexact = r, g, known, inexact
         self.size, self.used = float(np.linalg.norm(b)), np.flatnonzero(x)
         self.reach = self.size + float(known.norms[self.used] @ x[self.used])
         # Proofs are about the slopes of the exact residual. That of plain arithmetic differs from
@@ -100,14 +103,11 @@ class Proof:
         The rows of `atoms` are the atoms with weight, in the order of their columns. If `rows` is
         given, they have only the entries at these rows of the matrix, and are zero elsewhere.
         """
-        from conepursuit.kernels.least_squares.refinement import accurate_residual
-
         part, k = slice(None) if rows is None else rows, len(self.used)
         self.r = self.b.copy()
         target, out = np.ascontiguousarray(self.b[part]), np.empty(atoms.shape[1])
-        accurate_residual(
-            atoms, target, np.zeros(len(target)), self.x[self.used], np.arange(k), k, out
-        )
+        weights = self.x[self.used]
+        kernels.accurate_residual(atoms, target, NOTHING, weights, np.arange(k), k, out)
         self.r[part] = out
         length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
         self.distance = UNIT * length + (doubled_rounding(k) + self.inexact) * self.reach
@@ -123,7 +123,7 @@ class Proof:
         part = slice(None) if rows is None else rows
         kept = self.r, self.g, self.errors, self.length, self.distance
         self.r = self.r.copy()
-        self.r[part] -= lstsq(atoms.T, self.r[part], lapack_driver="gelsy")[0] @ atoms
+        self.r[part] -= np.linalg.lstsq(atoms.T, self.r[part], rcond=EPS)[0] @ atoms
         moved = float(np.linalg.norm(self.r - kept[0]))
         self.distance += (1.0 + product_rounding(len(self.r))) * moved + UNIT * self.length
         self._try_all(atoms, part)
@@ -158,8 +158,6 @@ class Proof:
         ||E z||^2 + (1 - sum(z))^2: t = E z / (1 - sum(z)) (Lawson and Hanson, Solving Least
         Squares Problems, chapter 23).
         """
-        from conepursuit.kernels.least_squares.one_target import fit_target
-
         close = np.abs(self.g) <= CLOSE_ROUNDINGS * self.errors
         level = np.flatnonzero(close & (self.known.norms > 0))
         if not 0 < len(level) <= MOST_DOUBLED:
@@ -169,67 +167,35 @@ class Proof:
             unit[i, :-1] = dense_column(self.matrix, int(j)) * self.known.inverse_norms[j]
         target, z = np.zeros(unit.shape[1]), np.zeros(len(level))
         target[-1] = 1.0
-        fit_target(unit, target, np.empty((0, 0)), z, 0.0, len(level), 10 * len(level) + 10)
+        slopes, most = np.empty(len(level)), 10 * len(level) + 10
+        kernels.fit_target(unit, target, np.empty((0, 0)), z, slopes, 0.0, len(level), most)
         combined = z @ unit
         if combined[-1] < 1.0:
             self.along(combined[:-1] / (1.0 - combined[-1]))
 
     def _make_exact(self, atoms: Array, places: Array, r: Vector) -> None:
         """Compute the slopes of columns `places`, the rows of `atoms`, in twice the precision."""
-        from conepursuit.kernels.least_squares.refinement import accurate_slopes
-
         exact, k = np.empty(len(atoms)), len(atoms)
-        accurate_slopes(np.ascontiguousarray(atoms), np.arange(k), k, r, exact)
+        kernels.accurate_slopes(np.ascontiguousarray(atoms), np.arange(k), k, r, exact)
         noise = (doubled_rounding(len(r)) + self.inexact) * self.length
         self.g[places] = exact
         self.errors[places] = 2 * UNIT * np.abs(exact) + noise * self.known.norms[places]
 
     def _try(self, s: Vector, length: float) -> None:
         """Try the bound of r tilted along a functional with norm `length` and products s = A't."""
-        from conepursuit.kernels.least_squares.certificate import tilted_gap
-
         s_errors = product_rounding(len(self.r)) * length * self.known.norms
-        gap = tilted_gap(self.g, self.errors, s, s_errors, self.x, length, self.distance)
+        gap = kernels.tilted_gap(self.g, self.errors, s, s_errors, self.x, length, self.distance)
         self.gap = min(self.gap, float(gap))
 
     def settled(self) -> tuple[float, bool]:
         """Return the gap, or an estimate of it, and whether it is proved."""
-        from conepursuit.kernels.least_squares.certificate import settled
-
         length = self.length + self.distance
-        gap, proven = settled(self.gap, self.g, self.known.norms, self.x, length, self.size)
+        gap, proven = kernels.settled(self.gap, self.g, self.known.norms, self.x, length, self.size)
         return float(gap), bool(proven)
-
-
-def gram_gap(G: Array, c: Vector, x: Vector) -> float:
-    """Return a bound on f(x) - f* for f = 1/2 <x, G x> - <c, x>, inf where none is proved.
-
-    Notes
-    -----
-    It is `tilted_gap` in the space of the weights: with A'A = G and r = b - A x, the slopes A'r are
-    c - G x, a functional t = A h has the products G h and the square <h, G h>. Tried are h = 1 and
-    the h on the atoms with weight with <t, a> = ||a||.
-    """
-    from conepursuit.kernels.least_squares.certificate import tilted_gap
-
-    noise, sizes, used = product_rounding(len(x)), np.abs(G), np.flatnonzero(x)
-    lengths = np.sqrt(np.maximum(G.diagonal(), 0.0))
-    g, errors = c - G @ x, noise * (np.abs(c) + sizes @ x)
-    chosen = [np.ones(len(x)), np.zeros(len(x))]
-    if len(used):
-        part = lstsq(G[np.ix_(used, used)], lengths[used], lapack_driver="gelsy")[0]
-        chosen[1][used] = part
-    gap = inf
-    for h in chosen:
-        s, s_errors = G @ h, noise * (sizes @ np.abs(h))
-        square = float(h @ s + np.abs(h) @ s_errors) + noise * float(np.abs(h) @ np.abs(s))
-        found = tilted_gap(g, errors, s, s_errors, x, 1.01 * sqrt(max(square, 0.0)), 0.0)
-        gap = min(gap, float(found))
-    return gap
 
 
 def dense_column(matrix: Any, j: int) -> Vector:
     """Return a column of a matrix of any kind as an array."""
     part = column(matrix, j)
-    full: Vector = part.toarray().ravel() if sparse.issparse(part) else part
+    full: Vector = part.toarray().ravel() if is_sparse(part) else part
     return full

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.linear import rmatvec
+from conepursuit.kernels import shared as kernels
+from conepursuit.linear import Operator, Sparse, rmatvec
 from conepursuit.matrix_fits.safe_units import inverted, safe_squares
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,15 @@ def survey(matrix: Any, b: Vector) -> Survey:
 
 @survey.register(np.ndarray)
 def _(matrix: Array, b: Vector) -> Survey:
-    from conepursuit.kernels.shared.passes import survey_columns, survey_rows
-
+    products, squares, sums = np.zeros((3, matrix.shape[1]))
     if matrix.flags.c_contiguous:
-        products, squares, sums = survey_rows(matrix, b)
+        kernels.survey_rows(matrix, b, products, squares, sums)
     else:
-        products, squares, sums = survey_columns(matrix.T, b)
+        kernels.survey_columns(matrix.T, b, products, squares, sums)
     return Survey.of(products, squares, sums, not matrix[:, squares == 0].any())
 
 
-@survey.register(sparse.sparray)
-@survey.register(sparse.spmatrix)
+@survey.register(Sparse)
 def _(matrix: Any, b: Vector) -> Survey:
     squares = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel()
     sums = rmatvec(matrix, np.ones(matrix.shape[0]))
@@ -84,7 +84,7 @@ def _(matrix: Any, b: Vector) -> Survey:
     return Survey.of(rmatvec(matrix, b), squares, sums, zeros_are_zero)
 
 
-@survey.register(LinearOperator)
+@survey.register(Operator)
 def _(matrix: LinearOperator, b: Vector) -> Survey:
     # An operator does not show its norms: E <a, z>^2 = ||a||^2 for random normal z, and no atom but
     # a zero one has an estimate of zero.

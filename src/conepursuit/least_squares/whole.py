@@ -7,13 +7,12 @@ neighbourhood, where one is needed, and rarely the right one.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.matrix_fits.arguments import writable
+from conepursuit.kernels import least_squares as kernels
 from conepursuit.matrix_fits.results import STATUSES, NNLSResult
 
 ALWAYS_WHOLE = 512
@@ -53,14 +52,6 @@ def are_neighbours(columns: Array, inverse_norms: Vector) -> bool:
     return 2 * int(np.count_nonzero(near.any(axis=1))) > len(near)
 
 
-@cache
-def _kernel() -> Any:
-    """Return the kernel for one target, imported once: each import takes a microsecond."""
-    from conepursuit.kernels.least_squares.one_target import fit_target
-
-    return fit_target
-
-
 def fit_whole(
     matrix: Array,
     b: Vector,
@@ -69,19 +60,22 @@ def fit_whole(
     limit: int,
     max_steps: int,
     steps: int = 0,
+    gram: Array | None = None,
 ) -> NNLSResult | None:
     """Fit one target with passes over all atoms; None if the data need scaling.
 
     `inexact` bounds the relative error of the entries of the data. `steps` of the `max_steps` are
-    spent already, on the way to the start.
+    spent already, on the way to the start. `gram` is A'A, if that is known; further columns may
+    follow.
     """
     m, n = matrix.shape
-    atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
-    # A tall Gram matrix is cheap as a whole; of a wide one, few rows are needed.
-    gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
+    atoms = np.ascontiguousarray(matrix.T, dtype=np.float64)
+    if gram is None:  # a tall one is cheap as a whole; of a wide one, few rows are needed
+        gram = atoms @ atoms.T if m >= n and m * n > 4096 else NO_GRAM
     x = np.zeros(n) if start is None else start.copy()
-    dual, rnorm, gap, proven, code, more = _kernel()(
-        atoms, b, gram, x, inexact, limit, max_steps - steps
+    dual = np.empty(n)
+    rnorm, gap, proven, code, more = kernels.fit_target(
+        atoms, b, gram, x, dual, inexact, limit, max_steps - steps
     )
     if code < 0:
         return None

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array
+from conepursuit.kernels import loss_fits as kernels
 from conepursuit.kernels.constants import INFEASIBLE, SQUARED
 from conepursuit.losses import kernel_code
-from conepursuit.matrix_fits.arguments import writable
 from conepursuit.matrix_fits.results import FitResult, Fits
 from conepursuit.matrix_fits.threads import chunks, run
 from conepursuit.objectives import EntrywiseLoss
@@ -43,17 +43,17 @@ def fit_together(
     code = kernel_code(objective)
     if code is None or not isinstance(matrix, np.ndarray) or matrix.shape[1] > HESSIAN_ATOMS:
         return None
-    from conepursuit.kernels.loss_fits.many_targets import fit_losses
-
-    atoms = writable(np.ascontiguousarray(matrix.T, dtype=np.float64))
-    targets = writable(np.ascontiguousarray(objective.y.T))
+    atoms = np.ascontiguousarray(matrix.T, dtype=np.float64)
+    targets = np.ascontiguousarray(objective.y.T)
     weights = entry_weights(objective)
     fits = Fits(FitResult, len(targets), len(atoms))
     fits.x[:] = 0.0 if start is None else start.T
 
     def fit(part: slice) -> None:
         own = weights if len(weights) == 1 else weights[part]
-        fit_losses(*code, atoms, targets[part], own, penalty, tol, max_iter, *fits.rows(part))
+        kernels.fit_losses(
+            *code, atoms, targets[part], own, penalty, tol, max_iter, *fits.rows(part)
+        )
 
     work = SHARED_WORK if code[0] == SQUARED and len(weights) == 1 else WORK
     most = work // max(atoms.size, LEAST_SIZE)
@@ -78,7 +78,7 @@ def entry_weights(objective: EntrywiseLoss) -> Array:
     """Return the weights of the entries, a row for each target, or one row if they agree."""
     if objective.weights is None:
         return np.ones((1, objective.shape[0]))
-    rows = writable(np.ascontiguousarray(objective.weights.T))
+    rows = np.ascontiguousarray(objective.weights.T)
     return rows[:1] if (rows == rows[:1]).all() else rows
 
 

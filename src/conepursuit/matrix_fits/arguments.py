@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from conepursuit.arrays import Array, Vector, as_real_array
-from conepursuit.linear import as_matrix_unchecked, check_finite, dense
+from conepursuit.linear import as_matrix_unchecked, check_finite, dense, is_operator, is_sparse
 from conepursuit.matrix_fits.results import NNLSResult
 
 SMALL_ENOUGH = 1_000_000
@@ -28,7 +26,7 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
             matrix = dense(matrix)
     elif not matrix.flags.forc:
         matrix = np.ascontiguousarray(matrix)
-    if type(b) is not np.ndarray and sparse.issparse(b):
+    if type(b) is not np.ndarray and is_sparse(b):
         raise ValueError("b must be dense; got a sparse matrix. Use b.toarray().")
     target = as_real_array(b, "b")
     if target.ndim == 1:
@@ -42,15 +40,8 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
 
 
 def as_vector(target: Array) -> Vector:
-    """Return one target as a kernel wants it: float64, contiguous and writable."""
-    if target.dtype.char == "d" and target.flags.c_contiguous and target.flags.writeable:
-        return target
-    return np.array(target, dtype=np.float64)
-
-
-def writable(array: Array) -> Array:
-    """Return an array, or a copy if it is read-only; kernels would be compiled anew for such."""
-    return array if array.flags.writeable else array.copy()
+    """Return one target as a kernel wants it: float64 and contiguous."""
+    return np.ascontiguousarray(target, dtype=np.float64)
 
 
 def tolerance(tol: Any) -> float:
@@ -107,11 +98,15 @@ def root_weights(weights: Any, target: Array) -> Array:
 
 def weighted_matrix(matrix: Any, rows: Vector) -> Any:
     """Return diag(rows) A."""
-    if isinstance(matrix, LinearOperator):
-        return aslinearoperator(sparse.diags_array(rows)) @ matrix
-    if sparse.issparse(matrix):
-        return sparse.csc_array(sparse.diags_array(rows) @ matrix)
-    return rows[:, None] * matrix
+    if isinstance(matrix, np.ndarray):
+        return rows[:, None] * matrix
+    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse.linalg import aslinearoperator
+
+    scaling = diags_array(rows)
+    if is_operator(matrix):
+        return aslinearoperator(scaling) @ matrix
+    return csc_array(scaling @ matrix)
 
 
 def weighted_target(b: Array, rows: Array) -> Array:

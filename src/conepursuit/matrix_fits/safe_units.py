@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import LARGEST_SQUARE, SMALLEST_SQUARE
+from conepursuit.linear import is_operator, is_sparse
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest number that a float can hold."""
@@ -40,7 +39,7 @@ class SafeUnits:
     @classmethod
     def of(cls, matrix: Any, b: Vector) -> SafeUnits:
         """Return units in which the largest entries of all columns and of a target are near one."""
-        if isinstance(matrix, LinearOperator):
+        if is_operator(matrix):
             raise ValueError(
                 "the entries of A or b are so large or small that their squares overflow or "
                 "underflow; scale the LinearOperator."
@@ -100,7 +99,7 @@ def _times_rows(array: Array, powers: Array) -> Array:
 
 def column_powers(matrix: Any) -> Array:
     """Return the exponents of two of the largest entries of the columns of a matrix."""
-    if sparse.issparse(matrix):
+    if is_sparse(matrix):
         largest = abs(matrix).max(axis=0).toarray().ravel()
     else:
         largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
@@ -110,7 +109,7 @@ def column_powers(matrix: Any) -> Array:
 
 def scaled_columns(matrix: Any, powers: Array) -> Any:
     """Return a matrix with its columns divided by powers of two, which changes no digit."""
-    if not sparse.issparse(matrix):
+    if not is_sparse(matrix):
         return np.ldexp(matrix.astype(np.float64, copy=False), -powers)
     scaled = matrix.copy()
     scaled.data = np.ldexp(matrix.data, -np.repeat(powers, np.diff(matrix.indptr)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Any, TypeVar
 
@@ -30,6 +29,8 @@ def run(task: Callable[[T], R], parts: Iterable[T], n_jobs: int) -> Iterator[R]:
     if n_jobs == 1:
         yield from map(task, parts)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(n_jobs)
     try:
         yield from pool.map(task, parts)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import EPS, Array, Vector
+from conepursuit.kernels import shared as kernels
 
 TOLERANCE = 1e-14
 """An atom without weight gets some if its slope is steeper than this share of the steepest one.
@@ -67,12 +68,10 @@ class Cholesky:
 
     def solve(self, right: Vector) -> Vector:
         """Return the solution of Q v = right on the atoms of the factor, zero on the others."""
-        from conepursuit.kernels.shared.triangular import backward_solve, forward_solve
-
         chosen = self.order[: self.count]
         part = right[chosen]
-        forward_solve(self.rows, self.count, part)
-        backward_solve(self.rows, self.count, part)
+        kernels.forward_solve(self.rows, self.count, part)
+        kernels.backward_solve(self.rows, self.count, part)
         out = np.zeros_like(right)
         out[chosen] = part
         return out
@@ -142,16 +141,13 @@ def _solve(
     Q: Array, scores: Vector, weights: Vector, factor: Cholesky, *, signed: bool
 ) -> tuple[Vector, Vector]:
     """Run the kernel on copies; return the weights and the gradient of the model there."""
-    from conepursuit.kernels.shared.quadratic_programs import solve
-    from conepursuit.kernels.shared.triangular import EPS
-
     n = len(weights)
     factor.reserve(n)
     v, gradient = weights.copy(), scores.copy()
     root = np.sqrt(np.maximum(np.diag(Q), 0.0))
     curved = root > 0
     tolerance = TOLERANCE * float(np.abs(scores[curved] / root[curved]).max(initial=0.0))
-    factor.count = solve(
+    factor.count = kernels.solve(
         np.ascontiguousarray(Q),
         gradient,
         v,

@@ -1,0 +1,344 @@
+// Non-negative least squares of many targets on at most eight atoms, by the table of all supports.
+//
+// Every target starts from all atoms, so that its result does not depend on other targets. The
+// targets are treated in tiles. Arrays over a tile have a row for each atom and a column for each
+// target, and the loops run over the targets, in vector registers. Only targets for which the first
+// support fails are searched one by one, without branches, which would be mispredicted.
+#pragma once
+
+#include "active_set.hpp"
+#include "certificate.hpp"
+#include "many_targets.hpp"
+#include "supports.hpp"
+
+namespace conepursuit {
+
+constexpr Index FEW = MOST_ATOMS_FEW;
+constexpr Index TILE = 128;      // targets treated together: arrays over them fit into the cache
+constexpr Index ROW = TILE + 8;  // numbers in a row: a power of two would use few sets of the cache
+
+// Supports that are tried for a target before it is left to another kernel.
+constexpr std::int64_t MOST_TRIES = 20 * FEW;
+
+// Share of ||b||^2 below which ||r||^2 is computed from r. Above, it is taken from inner products,
+// since few digits cancel.
+constexpr double CANCELLED = 1e-4;
+
+class FewAtoms {
+  public:
+    FewAtoms(ConstMatrix atoms, ConstMatrix G, ConstVector sums, Supports<const double> all,
+             Index n, Index m)
+        : atoms(atoms), G(G), sums(sums), all(all), n(n), m(m),
+          noise(product_rounding(m + 2 * FEW)), space(m) {}
+
+    // Fit and certify all targets.
+    void fit(const Targets &targets, const Results &out) {
+        for (Index start = 0; start < targets.count; start += TILE) {
+            Index const width = std::min(TILE, targets.count - start);
+            multiply_tile(targets, start, width);
+            for (Index p = 0; p < TILE; p++) sizes[p] = std::sqrt(squares[p]);
+            search(width);
+            weigh();
+            for (Index p = 0; p < width; p++) finish_target(targets, start + p, p, out);
+        }
+    }
+
+  private:
+    // Write the products of all atoms with the targets of a tile, and ||b||^2.
+    void multiply_tile(const Targets &targets, Index start, Index width) {
+        if (targets.along != 1) return multiply_across(targets, start, width);
+        const double *rows[TILE];
+        for (Index p = 0; p < width; p++) rows[p] = targets.get(start + p, space).data();
+        if (n <= 3) {
+            multiply_along<3, 2>(rows, width, 0);
+        } else {
+            multiply_along<6, 1>(rows, width, 0);
+        }
+        if (n > 6) multiply_along<3, 2>(rows, width, 6);
+    }
+
+    // The products of ATOMS atoms from `first` on, COUNT targets at a time, and ||b||^2.
+    template <Index ATOMS, Index COUNT>
+    void multiply_along(const double *const *rows, Index width, Index first) {
+        Index p = 0;
+        for (; p + COUNT <= width; p += COUNT) multiply_some<ATOMS, COUNT>(rows + p, p, first);
+        for (; p < width; p++) multiply_some<ATOMS, 1>(rows + p, p, first);
+    }
+
+    template <Index ATOMS, Index COUNT>
+    void multiply_some(const double *const *b, Index p, Index first) {
+        Register sums[COUNT][ATOMS] = {}, own[COUNT] = {}, values[COUNT];
+        const double *rows[ATOMS];
+        each<ATOMS>([&](Index a) { rows[a] = atoms[first + a].data(); });
+        Index i = 0;
+        for (; i + LANES_EACH <= m; i += LANES_EACH) {
+            each<COUNT>([&](Index q) {
+                values[q] = load_register(b[q] + i);
+                own[q] = fused(values[q], values[q], own[q]);
+            });
+            each<ATOMS>([&](Index a) {
+                Register const row = load_register(rows[a] + i);
+                each<COUNT>([&](Index q) { sums[q][a] = fused(row, values[q], sums[q][a]); });
+            });
+        }
+        each<COUNT>([&](Index q) {
+            double square = total(own[q]);
+            for (Index j = i; j < m; j++) square = fused(b[q][j], b[q][j], square);
+            squares[p + q] = square;
+            each<ATOMS>([&](Index a) {
+                double product = total(sums[q][a]);
+                for (Index j = i; j < m; j++) product = fused(rows[a][j], b[q][j], product);
+                C[first + a][p + q] = product;
+            });
+        });
+    }
+
+    // The same where an entry of all targets lies in a row: the loops run over the targets.
+    void multiply_across(const Targets &targets, Index start, Index width) {
+        for (Index p = 0; p < TILE; p++) squares[p] = 0.0;
+        for (Index a = 0; a < n; a++) {
+            for (Index p = 0; p < TILE; p++) C[a][p] = 0.0;
+        }
+        bool const more = start + 2 * TILE <= targets.count;
+        Index i = 0;
+        for (; i + 4 <= m; i += 4) {
+            const double *b = targets.data + start + i * targets.along;
+            const double *c = b + targets.along, *d = c + targets.along, *e = d + targets.along;
+            if (more) {  // the next tile lies in many short rows, which the processor does not foresee
+                for (const double *row : {b, c, d, e}) prefetch(row + TILE);
+            }
+            for (Index a = 0; a < n; a++) {
+                double const s = atoms(a, i), t = atoms(a, i + 1);
+                double const u = atoms(a, i + 2), w = atoms(a, i + 3);
+                double *to = C[a];
+#pragma omp simd
+                for (Index p = 0; p < width; p++) {
+                    to[p] = fused(s, b[p], fused(t, c[p], fused(u, d[p], fused(w, e[p], to[p]))));
+                }
+            }
+            double *to = squares;
+#pragma omp simd
+            for (Index p = 0; p < width; p++) {
+                double const half = fused(d[p], d[p], fused(e[p], e[p], to[p]));
+                to[p] = fused(b[p], b[p], fused(c[p], c[p], half));
+            }
+        }
+        for (; i < m; i++) {
+            const double *b = targets.data + start + i * targets.along;
+            for (Index a = 0; a < n; a++) {
+                for (Index p = 0; p < width; p++) C[a][p] = fused(atoms(a, i), b[p], C[a][p]);
+            }
+            for (Index p = 0; p < width; p++) squares[p] = fused(b[p], b[p], squares[p]);
+        }
+    }
+
+    // Ask for TILE numbers before they are needed.
+    static void prefetch(const double *row) {
+#if defined(__GNUC__) || defined(__clang__)
+        for (Index p = 0; p < TILE; p += WIDTH) __builtin_prefetch(row + p);
+#else
+        (void)row;
+#endif
+    }
+
+    // Write M c for one support and all targets of a tile, and bits for its positive entries.
+    void try_everywhere(Index support) {
+        for (Index p = 0; p < TILE; p++) found[p] = 0;
+        for (Index i = 0; i < n; i++) {
+            const double *r = all.row(support, i);
+            double const s = r[0], t = r[1], u = r[2], w = r[3];
+            double const x = r[4], y = r[5], z = r[6], o = r[7], rough_entry = r[FEW];
+            std::uint64_t const bit = std::uint64_t(1) << i;
+#pragma omp simd
+            for (Index p = 0; p < TILE; p++) {
+                double const low =
+                    fused(w, C[3][p], fused(u, C[2][p], fused(t, C[1][p], s * C[0][p])));
+                double const high =
+                    fused(o, C[7][p], fused(z, C[6][p], fused(y, C[5][p], x * C[4][p])));
+                V[i][p] = low + high;
+                found[p] |= V[i][p] > rough_entry * sizes[p] ? bit : 0;
+            }
+        }
+    }
+
+    // Write M c for one support and one target p, and return bits for its positive entries.
+    std::uint64_t try_on(std::uint64_t support, Index p) {
+        double const a = C[0][p], b = C[1][p], c = C[2][p], d = C[3][p];
+        double const e = C[4][p], f = C[5][p], g = C[6][p], h = C[7][p], size = sizes[p];
+        std::uint64_t positive = 0;
+        for (Index i = 0; i < n; i++) {
+            const double *r = all.row(Index(support), i);
+            double v = fused(r[3], d, fused(r[2], c, fused(r[1], b, r[0] * a)));
+            if (n > 4) v += fused(r[7], h, fused(r[6], g, fused(r[5], f, r[4] * e)));
+            V[i][p] = v;
+            // The outcome is shifted in: a condition would become a branch.
+            positive |= std::uint64_t(v > r[FEW] * size) << i;
+        }
+        return positive;
+    }
+
+    // Write the support of the solution of every target, M c for it, and how many were tried.
+    //
+    // All atoms with an entry of the wrong sign enter or leave at once (block principal pivoting).
+    // After 2 FEW tries only the first of them does (Murty 1974). A target for which no support is
+    // found has MOST_TRIES tries.
+    void search(Index width) {
+        std::uint64_t const first = all.repaired[(Index(1) << n) - 1];
+        try_everywhere(Index(first));
+        Index count = 0;
+        for (Index p = 0; p < width; p++) {
+            supports[p] = all.repaired[Index(found[p])];
+            tries[p] = 1, pending[count] = p;
+            count += found[p] != first;
+        }
+        for (Index p = width; p < TILE; p++) supports[p] = 0;
+        for (std::int64_t tried = 2; tried <= MOST_TRIES && count > 0; tried++) {
+            Index kept = 0;
+            for (Index q = 0; q < count; q++) {
+                Index const p = pending[q];
+                std::uint64_t const support = supports[p], wrong = try_on(support, p) ^ support;
+                std::uint64_t const change = tried > 2 * FEW ? wrong & (~wrong + 1) : wrong;
+                supports[p] = all.repaired[Index(support ^ change)];
+                tries[p] = tried, pending[kept] = p;
+                kept += wrong != 0;
+            }
+            count = kept;
+        }
+    }
+
+    // Write the weights W, minus the slopes as D, and four numbers for all targets of a tile.
+    //
+    // These are ||r||^2 as `left`; the sum of weight times norm as `reach`; the largest size of a
+    // slope in the support as `rough`; and the largest slope outside as `steep`. The last two are
+    // for unit atoms and include their error. The slopes in the support are used for ||r||^2, which
+    // makes it accurate even if the weights are less so.
+    void weigh() {
+        for (Index p = 0; p < TILE; p++) {
+            left[p] = squares[p], reach[p] = 0.0, rough[p] = 0.0, steep[p] = -INFINITE;
+        }
+        for (Index i = 0; i < n; i++) {
+            double const length = std::sqrt(G(i, i));
+#pragma omp simd
+            for (Index p = 0; p < TILE; p++) {
+                W[i][p] = supports[p] >> i & 1 ? V[i][p] : 0.0;
+                reach[p] = fused(length, W[i][p], reach[p]);
+            }
+        }
+        for (Index i = 0; i < n; i++) weigh_atom(i);
+        for (Index p = 0; p < TILE; p++) {
+            double const error = noise * (sizes[p] + reach[p]);
+            rough[p] += error;
+            steep[p] += error;
+        }
+    }
+
+    void weigh_atom(Index i) {
+        double const s = G(i, 0), t = G(i, 1), u = G(i, 2), w = G(i, 3);
+        double const x = G(i, 4), y = G(i, 5), z = G(i, 6), o = G(i, 7);
+        double const unit = G(i, i) > 0.0 ? 1.0 / std::sqrt(G(i, i)) : 0.0;
+        double const least = G(i, i) == 0.0 ? -INFINITE : INFINITE;  // a zero atom has no slope
+#pragma omp simd
+        for (Index p = 0; p < TILE; p++) {
+            double const low = fused(w, W[3][p], fused(u, W[2][p], fused(t, W[1][p], s * W[0][p])));
+            double const high =
+                fused(o, W[7][p], fused(z, W[6][p], fused(y, W[5][p], x * W[4][p])));
+            double const slope = C[i][p] - (low + high);
+            bool const inside = supports[p] >> i & 1;
+            left[p] -= W[i][p] * (C[i][p] + slope);
+            rough[p] = std::max(rough[p], inside ? std::fabs(slope) * unit : 0.0);
+            steep[p] = std::max(steep[p], inside ? -INFINITE : std::min(slope * unit, least));
+            D[i][p] = inside ? 0.0 : -slope;
+        }
+    }
+
+    // Write the results of target i, which is column p of the tile.
+    //
+    // The proof is that of `tilted_gap` with the t of the support, by bounds that hold for all
+    // atoms at once; where they do not suffice, `tilted` looks at each atom.
+    void finish_target(const Targets &targets, Index i, Index p, const Results &out) {
+        Index const support = Index(supports[p]);
+        double const square = squares[p];
+        ConstVector b;  // most targets are not read again
+        if (left[p] < CANCELLED * square || square == 0.0) b = targets.get(i, space);
+        for (Index j = 0; j < n; j++) out.X(i, j) = W[j][p], out.duals(i, j) = D[j][p];
+        double value = INFINITE;
+        if (left[p] < CANCELLED * square) {
+            left[p] = squared_residual(b, p);
+            double const most = std::sqrt(left[p]) + product_rounding(n) * (sizes[p] + reach[p]);
+            value = (0.5 + noise) * most * most;
+        }
+        ConstVector const bounds = all.bounds[support];
+        double const v = rough[p] / bounds[FIRM];
+        double gap = reach[p] * (rough[p] + v * bounds[TOP]);
+        gap = 1.01 * (gap + 0.5 * v * v * bounds[SQUARE]);
+        if (!(steep[p] <= v * bounds[LOWEST])) {
+            double const error = noise * (sizes[p] + reach[p]);
+            gap = tilted(out.X[i], out.duals[i], support, error, rough[p]);
+        }
+        gap = std::min(gap, value);
+        out.rnorms[i] = std::sqrt(left[p]), out.gaps[i] = gap, out.proven[i] = true;
+        out.counts[i] = tries[p];
+        bool const refused = all.delicate[support] || tries[p] == MOST_TRIES ||
+                             !(gap <= 0.5 * resolution(m) * square) || !in_range(square, b);
+        out.codes[i] = refused ? REDO : OPTIMAL;
+    }
+
+    // ||b - A x||^2 with the weights in column p of W.
+    double squared_residual(ConstVector b, Index p) const {
+        double const s = W[0][p], t = W[1][p], u = W[2][p], w = W[3][p];
+        double const x = W[4][p], y = W[5][p], z = W[6][p], o = W[7][p];
+        const double *first = atoms[0].data();
+        Index const stride = atoms.columns();
+        double total = 0.0;
+#pragma omp simd reduction(+ : total)
+        for (Index k = 0; k < m; k++) {
+            const double *a = first + k;
+            double const low = fused(w, a[3 * stride],
+                                     fused(u, a[2 * stride], fused(t, a[stride], s * a[0])));
+            double const high = fused(
+                o, a[7 * stride], fused(z, a[6 * stride], fused(y, a[5 * stride], x * a[4 * stride])));
+            double const r = b.data()[k] - (low + high);
+            total = fused(r, r, total);
+        }
+        return total;
+    }
+
+    // The better `tilted_gap`, along the ones or along the t of the support.
+    //
+    // For unit atoms, slopes of the support are zero up to `level`, and the others right up to
+    // `error`.
+    double tilted(ConstVector x, ConstVector dual, Index support, double error, double level) {
+        double g[FEW], g_error[FEW], ones_error[FEW], t_error[FEW];
+        ConstVector const bounds = all.bounds[support];
+        double const ones = std::sqrt(double(m));
+        for (Index j = 0; j < n; j++) {
+            double const length = std::sqrt(G(j, j));
+            bool const inside = support >> j & 1;
+            g[j] = -dual[j], g_error[j] = length * (inside ? level : error);
+            ones_error[j] = product_rounding(m) * ones * length;
+            t_error[j] = bounds[ERROR] * length;
+        }
+        ConstVector const slopes{g, n}, errors{g_error, n};
+        double const along = tilted_gap(slopes, errors, sums, {ones_error, n}, x, ones, 0.0);
+        double const span = std::sqrt(bounds[SQUARE]);
+        ConstVector const products = all.functional[support];
+        return std::min(along,
+                        tilted_gap(slopes, errors, products, {t_error, n}, x, span, 0.0));
+    }
+
+    ConstMatrix atoms, G;
+    ConstVector sums;
+    Supports<const double> all;
+    Index n, m;
+    double noise;
+    Buffer<double> space;
+    alignas(64) double C[FEW + 1][ROW] = {};
+    alignas(64) double V[FEW][ROW] = {}, W[FEW][ROW] = {}, D[FEW][ROW] = {};
+    alignas(64) double squares[TILE] = {}, sizes[TILE] = {}, left[TILE] = {}, reach[TILE] = {};
+    alignas(64) double rough[TILE] = {}, steep[TILE] = {};
+    std::uint64_t supports[TILE] = {}, found[TILE] = {};
+    Index pending[TILE] = {};
+    std::int64_t tries[TILE] = {};
+};
+
+}  // namespace conepursuit

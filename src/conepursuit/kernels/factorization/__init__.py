@@ -1,1 +1,0 @@
-"""Loops of matrix factorisations, called by `conepursuit.factorization` and `low_rank`."""

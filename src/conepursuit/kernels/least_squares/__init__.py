@@ -1,1 +1,0 @@
-"""Loops of non-negative least squares, called by `conepursuit.least_squares`."""

@@ -1,1 +1,0 @@
-"""Loops of fits of many targets with other losses, called by `conepursuit.loss_fits`."""

@@ -1,1 +1,0 @@
-"""Triangular factors, small quadratic programmes, passes over a matrix, constants of rounding."""
