@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conepursuit.atoms import Dictionary as Dictionary
     from conepursuit.atoms import FunctionAtoms as FunctionAtoms
     from conepursuit.atoms import NonnegativeRankOne as NonnegativeRankOne
+    from conepursuit.atoms import NonnegativeRankOneTensor as NonnegativeRankOneTensor
     from conepursuit.atoms import NonnegativeSphere as NonnegativeSphere
     from conepursuit.atoms import NonnegativeSymmetric as NonnegativeSymmetric
     from conepursuit.atoms import PositiveSemidefinite as PositiveSemidefinite
@@ -107,8 +108,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "atoms": (
         "ApproximateOracle Atoms AtomSet Dictionary FunctionAtoms NonnegativeRankOne "
-        "NonnegativeSphere NonnegativeSymmetric PositiveSemidefinite RankOnes Symmetric Union "
-        "UnitVectors Vectors"
+        "NonnegativeRankOneTensor NonnegativeSphere NonnegativeSymmetric PositiveSemidefinite "
+        "RankOnes Symmetric Union UnitVectors Vectors"
     ),
     "callbacks": "ProgressBar",
     "estimators": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,29 @@ class FactoredMatrix:
             return None
         found = np.maximum(self.scale * self.base.data + product_at(self.base, *self.factors), 0.0)
         return sparse.csr_array((found, self.base.indices, self.base.indptr), self.shape)
+
+
+def row_products(factors: Sequence[Array]) -> Array:
+    """Return the outer products of the rows of the factors, each flattened into a row.
+
+    Row k of the result is the outer product of row k of every factor, in the order of memory.
+    """
+    rows: Array = np.ones((len(factors[0]), 1))
+    for factor in factors:
+        rows = (rows[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
+    return rows
+
+
+def outer_sum(weights: Array, factors: Sequence[Array]) -> Array:
+    """Return sum_k weights[k] u_k v_k w_k ..., a dense tensor; row k of each factor is a vector.
+
+    The outer products are formed without the longest axis, and multiplied with that.
+    """
+    longest = max(range(len(factors)), key=lambda axis: factors[axis].shape[1])
+    others = [factor for axis, factor in enumerate(factors) if axis != longest]
+    flat = (factors[longest].T * weights) @ row_products(others)
+    shape = (factors[longest].shape[1], *(factor.shape[1] for factor in others))
+    return np.ascontiguousarray(np.moveaxis(flat.reshape(shape), 0, longest))
 
 
 def product_at(places: Any, left: Array, right: Array) -> Array:

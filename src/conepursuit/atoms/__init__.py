@@ -4,7 +4,8 @@
 - ``vectors``: batches of vectors, kept in one append-only ``table``; `UnitVectors`,
   `NonnegativeSphere`.
 - ``dictionary``: the columns of a matrix of any kind.
-- ``rank_one``: rank-one matrices; ``power`` is their oracle, with its proof.
+- ``rank_one``: rank-one matrices; ``power`` is their oracle, with its proof. ``rank_one_tensor``:
+  rank-one tensors.
 - ``combined``, ``custom``: `Symmetric` and `Union`; sets from a user's oracle, and rough oracles.
 """
 
@@ -18,6 +19,7 @@ from conepursuit.atoms.rank_one import (
     PositiveSemidefinite,
     RankOnes,
 )
+from conepursuit.atoms.rank_one_tensor import NonnegativeRankOneTensor
 from conepursuit.atoms.vectors import NonnegativeSphere, UnitVectors, Vectors
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Dictionary",
     "FunctionAtoms",
     "NonnegativeRankOne",
+    "NonnegativeRankOneTensor",
     "NonnegativeSphere",
     "NonnegativeSymmetric",
     "PositiveSemidefinite",

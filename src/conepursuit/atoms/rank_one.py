@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -10,15 +11,15 @@ from scipy.sparse.linalg import eigsh
 
 from conepursuit.arrays import Array, Vector, is_integer
 from conepursuit.atoms.base import Atoms, AtomSet
-from conepursuit.atoms.power import Bounds, Pair, nonnegative_pairs, symmetric_pair
+from conepursuit.atoms.power import Bounds, nonnegative_pairs, symmetric_pair
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
 from conepursuit.linear import DENSE_SIZE
-from conepursuit.low_rank import FactoredMatrix
+from conepursuit.low_rank import FactoredMatrix, outer_sum
 
 
 class RankOnes(Vectors):
-    """A batch of matrices u v' with unit vectors u and v, each one row [u, v] of a shared table.
+    """A batch of outer products of unit vectors, each one row [u, v, ...] of a shared table.
 
     Attributes
     ----------
@@ -30,50 +31,67 @@ class RankOnes(Vectors):
     bounds: Bounds | None
 
     @classmethod
-    def pair(cls, found: Pair, bounds: Bounds | None = None) -> RankOnes:
+    def one(cls, vectors: Sequence[Array], bounds: Bounds | None = None) -> RankOnes:
         """Return the batch of one atom, with the bounds that its oracle knows."""
-        row = np.concatenate([found.left, found.right]).astype(np.float64)
-        shape = len(found.left), len(found.right)
+        row = np.concatenate(vectors).astype(np.float64)
+        shape = tuple(len(vector) for vector in vectors)
         answer = cls(shape, (fingerprint(row),), Table.single(row), np.zeros(1, dtype=np.intp))
         answer.bounds = bounds
         return answer
 
     @classmethod
-    def of(cls, left: Array, right: Array) -> RankOnes:
-        """Return the atoms of the rows of two factors, all of norm 1."""
-        rows = np.concatenate([left, right], axis=1)
+    def of(cls, *factors: Array) -> RankOnes:
+        """Return the atoms of the rows of the factors, one for each axis, all of norm 1."""
+        rows = np.concatenate(factors, axis=1)
         keys = tuple(fingerprint(row) for row in rows)
         table = Table(rows.shape[1])
         slots = [table.add(key, row) for key, row in zip(keys, rows, strict=True)]
-        return cls((left.shape[1], right.shape[1]), keys, table, np.array(slots, dtype=np.intp))
+        shape = tuple(factor.shape[1] for factor in factors)
+        return cls(shape, keys, table, np.array(slots, dtype=np.intp))
 
     @staticmethod
     def row_size(shape: tuple[int, ...]) -> int:
         return sum(shape)
 
     @property
+    def factors(self) -> list[Array]:
+        """The vectors of each axis, one per row."""
+        rows = self.table.rows[self.slots]
+        return np.split(rows, np.cumsum(self.shape)[:-1], axis=1)
+
+    @property
     def left(self) -> Array:
-        """The vectors u, one per row."""
+        """The vectors of the first axis, one per row."""
         rows: Array = self.table.rows[self.slots, : self.shape[0]]
         return rows
 
     @property
     def right(self) -> Array:
-        """The vectors v, one per row."""
+        """The vectors of the second axis of matrices, one per row."""
         rows: Array = self.table.rows[self.slots, self.shape[0] :]
         return rows
 
     def inner(self, gradient: Any) -> Vector:
-        scores: Vector = np.einsum("ki,ki->k", self.left @ gradient, self.right)
-        return scores
+        if len(self.shape) == 2:
+            scores: Vector = np.einsum("ki,ki->k", self.left @ gradient, self.right)
+            return scores
+        *others, last = self.factors
+        partial: Vector = gradient @ last.T
+        for factor in reversed(others):
+            partial = np.einsum("...jk,kj->...k", partial, factor)
+        return partial
 
     def combine(self, weights: Vector) -> Array:
-        return (self.left.T * weights) @ self.right
+        if len(self.shape) == 2:
+            return (self.left.T * weights) @ self.right
+        return outer_sum(weights, self.factors)
 
     def gram(self, other: Atoms | None = None) -> Array:
         other = self if other is None else other
         assert isinstance(other, RankOnes)
-        products: Array = (self.left @ other.left.T) * (self.right @ other.right.T)
+        products: Array = np.ones((len(self), len(other)))
+        for own, others in zip(self.factors, other.factors, strict=True):
+            products *= own @ others.T
         return products
 
     def weighted_gram(self, weights: Array, other: Atoms) -> Array:
@@ -104,8 +122,15 @@ class _RankOneSet(AtomSet):
     def __init__(self, shape: tuple[int, ...], factored: bool) -> None:
         self.shape = as_shape(shape)
         self.batch = FactoredRankOnes if factored else RankOnes
+        self._check_order()
+
+    def _check_order(self) -> None:
+        """Raise ValueError if atoms of this shape are not of this set."""
         if len(self.shape) != 2:
-            raise ValueError(f"rank-one atoms are matrices; got the shape {shape!r}.")
+            raise ValueError(
+                f"{type(self).__name__} holds matrices; got the shape {self.shape!r}. For three "
+                "axes and more use NonnegativeRankOneTensor(shape)."
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.shape})"
@@ -209,7 +234,7 @@ class NonnegativeRankOne(_RankOneSet):
             extra=self.extra,
             gain=self.gain,
         )
-        return self.batch.pair(found, bounds)
+        return self.batch.one((found.left, found.right), bounds)
 
     def positive_functional(self) -> Any:
         # the sum of u v' is sum(u) sum(v), each at least the norm
@@ -259,7 +284,7 @@ class PositiveSemidefinite(_SymmetricSet):
             values, vectors = eigsh(symmetric, 1, which="SA", v0=start)
         u, value = vectors[:, 0], max(-float(values[0]), 0.0)
         u = u if u[np.abs(u).argmax()] > 0 else -u
-        return self.batch.pair(Pair(value, 0.0, u, u), Bounds(value, value))
+        return self.batch.one((u, u), Bounds(value, value))
 
 
 class NonnegativeSymmetric(_SymmetricSet):
@@ -279,4 +304,4 @@ class NonnegativeSymmetric(_SymmetricSet):
 
     def lmo(self, gradient: Array) -> RankOnes:
         found, bounds = symmetric_pair(-0.5 * (gradient + gradient.T))
-        return self.batch.pair(found, bounds)
+        return self.batch.one((found.left, found.right), bounds)
