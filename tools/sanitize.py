@@ -25,7 +25,6 @@ TESTS = (
     "tests/test_kernels.py",
     "tests/least_squares/test_nnls_kernels.py",
     "tests/least_squares/test_rounding.py",
-    "tests/least_squares/test_nnls.py",
     "tests/loss_fits/test_many_targets_kernel.py",
     "tests/factorization/test_divergence_factors.py",
     "tests/factorization/test_divergence_weights.py",

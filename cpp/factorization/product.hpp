@@ -96,16 +96,16 @@ struct Pass {
 // Make one pass for R rows, which begin at a and c.
 template <Index R>
 inline void multiply_band(const double *a, const double *b, double *c, const Pass &pass) {
-    double sums[R][WIDTH] = {};
+    Eight sums[R];
     for (Index p = 0; p < pass.depth; p++, b += WIDTH) {
-        for (Index r = 0; r < R; r++) {
-            double const factor = a[r * pass.stride + p];
-#pragma omp simd
-            for (Index j = 0; j < WIDTH; j++) sums[r][j] = fused(factor, b[j], sums[r][j]);
-        }
+        Eight const row = Eight::load(b);
+        each<R>([&](Index r) { sums[r].add(spread(a[r * pass.stride + p]), row); });
     }
-    for (Index r = 0; r < R; r++, c += pass.wide)
-        for (Index j = 0; j < pass.width; j++) c[j] = pass.fresh ? sums[r][j] : c[j] + sums[r][j];
+    each<R>([&](Index r) {
+        double found[WIDTH], *to = c + r * pass.wide;
+        sums[r].store(found);
+        for (Index j = 0; j < pass.width; j++) to[j] = pass.fresh ? found[j] : to[j] + found[j];
+    });
 }
 
 // Make one pass for some rows, which begin at a and c.
@@ -163,15 +163,12 @@ inline void gram_of(ConstMatrix A, Matrix H) {
 // Write entries (i + r, left + j) of A'A, for r < 4 and j < WIDTH, into `block`.
 inline void gram_block(ConstMatrix A, Index i, Index left, double (&block)[4][WIDTH]) {
     const double *a = A.data() + i, *b = A.data() + left;
-    double sums[4][WIDTH] = {};
+    Eight sums[4];
     for (Index p = 0; p < A.rows(); p++, a += A.columns(), b += A.columns()) {
-        for (Index r = 0; r < 4; r++) {
-#pragma omp simd
-            for (Index j = 0; j < WIDTH; j++) sums[r][j] = fused(a[r], b[j], sums[r][j]);
-        }
+        Eight const row = Eight::load(b);
+        each<4>([&](Index r) { sums[r].add(spread(a[r]), row); });
     }
-    for (Index r = 0; r < 4; r++)
-        for (Index j = 0; j < WIDTH; j++) block[r][j] = sums[r][j];
+    each<4>([&](Index r) { sums[r].store(block[r]); });
 }
 
 // Write H = A'A, of k x k, where A has padded(k) columns; those beyond k hold zeros.
