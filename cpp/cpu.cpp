@@ -1,4 +1,5 @@
 // Which of the compiled modules this processor can run: the level of x86-64, 2 or 3, or 0 elsewhere.
+// HIGHEST is the highest level that was built.
 //
 // Level 4, with AVX-512, was not faster where it was measured. Level 3 counts only if the operating
 // system keeps its registers. The builtins of compilers for this need a library that not all of them
@@ -31,13 +32,15 @@ int level() {
     if (!has(c, FMA | MOVBE | OSXSAVE | AVX | F16C) || !has(kept(), 0x06)) return 2;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 2;
     constexpr unsigned BMI1 = 1u << 3, AVX2 = 1u << 5, BMI2 = 1u << 8;
-    return has(b, BMI1 | AVX2 | BMI2) ? 3 : 2;
+    if (!has(b, BMI1 | AVX2 | BMI2) || !__get_cpuid(0x80000001, &a, &b, &c, &d)) return 2;
+    constexpr unsigned LZCNT = 1u << 5;
+    return has(c, LZCNT) ? 3 : 2;
 }
 #else
 int level() { return 0; }
 #endif
 
-PyObject *python_level(PyObject *, PyObject *) { return PyLong_FromLong(level()); }
+PyObject *python_level(PyObject *, PyObject *) { return PyLong_FromLong(level() < HIGHEST ? level() : HIGHEST); }
 
 PyMethodDef methods[] = {
     {"level", python_level, METH_NOARGS, "level()\n\nReturn the level of x86-64, 0 elsewhere."},

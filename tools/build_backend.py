@@ -7,6 +7,7 @@ dependency, and CMake is given small scripts that call it.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -32,8 +33,12 @@ SCRIPTS = Path("build", "zig")
 
 
 def has_compiler() -> bool:
-    """Return whether the machine has a C++ compiler, or the environment names one."""
-    return "CXX" in os.environ or any(shutil.which(name) for name in COMPILERS)
+    """Return whether the machine has a C++ compiler, or the environment names one.
+
+    On Windows, CMake looks for one itself, and the scripts that call ziglang would not run.
+    """
+    found = "CXX" in os.environ or any(shutil.which(name) for name in COMPILERS)
+    return found or sys.platform == "win32"
 
 
 def get_requires_for_build_wheel(settings: dict[str, Any] | None = None) -> list[str]:
@@ -70,7 +75,7 @@ def compiler() -> Iterator[None]:
         return
     before = dict(os.environ)
     tools = {name: script(name) for name in ("c++", "ar", "ranlib")}
-    own = f"-DCMAKE_AR={tools['ar']} -DCMAKE_RANLIB={tools['ranlib']}"
+    own = shlex.join([f"-DCMAKE_AR={tools['ar']}", f"-DCMAKE_RANLIB={tools['ranlib']}"])
     os.environ["CXX"] = tools["c++"]
     os.environ["CMAKE_ARGS"] = f"{before.get('CMAKE_ARGS', '')} {own}".strip()
     for cache in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):  # the home may be read-only

@@ -36,7 +36,7 @@ TESTS = (
 
 
 def main() -> int:
-    """Build, test and fuzz; return the status of the first part that fails."""
+    """Build, test and fuzz; return 0 if nothing fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=0.5, help="of fuzz")
     minutes = parser.parse_args().minutes

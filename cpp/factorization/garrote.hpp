@@ -1,10 +1,10 @@
 // Cyclic coordinate descent for the non-negative garrote [1], logistic and least squares.
 //
-// Both functions minimise, over c >= 0 and where asked a free intercept b,
+// The sweeps of garrote_sweeps.hpp minimise, over c >= 0 and where asked a free intercept b,
 //
 //     F(b, c) = sum_i w_i l(b + <z_i, c>, y_i) + penalty * sum_j c_j.
 //
-// Both keep the pull p_i = -w_i l'(b + <z_i, c>, y_i) up to date. The score dF/dc_j of an atom is
+// They keep the pull p_i = -w_i l'(b + <z_i, c>, y_i) up to date. The score dF/dc_j of an atom is
 // penalty - <a_j, p>, where a_j, a row of `atoms`, holds the j-th entries of all z_i.
 //
 // [1] E. Makalic, D. F. Schmidt. Logistic Regression with the Nonnegative Garrote. Australasian

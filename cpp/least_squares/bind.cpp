@@ -19,7 +19,10 @@ using Rows = nb::ndarray<D, nb::ndim<2>, nb::device::cpu>;
 
 Targets targets_of(const Rows &rows) {
     Index const count = Index(rows.shape(0)), m = Index(rows.shape(1));
-    Targets const out{rows.data(), count, m, Index(rows.stride(0)), Index(rows.stride(1))};
+    // The stride along an axis of length one says nothing.
+    Index const across = count == 1 ? 1 : Index(rows.stride(0));
+    Index const along = m == 1 ? 1 : Index(rows.stride(1));
+    Targets const out{rows.data(), count, m, across, along};
     if (out.along != 1 && out.across != 1) {
         throw nb::value_error("targets must be contiguous along one of their axes");
     }

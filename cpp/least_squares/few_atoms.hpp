@@ -332,6 +332,7 @@ class FewAtoms {
     Index n, m;
     double noise;
     Buffer<double> space;
+    // With seven or eight atoms, products with three rows from the sixth on are written: one more.
     alignas(64) double C[FEW + 1][ROW] = {};
     alignas(64) double V[FEW][ROW] = {}, W[FEW][ROW] = {}, D[FEW][ROW] = {};
     alignas(64) double squares[TILE] = {}, sizes[TILE] = {}, left[TILE] = {}, reach[TILE] = {};

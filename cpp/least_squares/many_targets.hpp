@@ -50,8 +50,9 @@ struct Results {
     Places codes, counts;
 };
 
-// The dictionary: atoms as rows, of which zeros fill the lanes, and are the padding of the rows of
-// the Gram matrix; one over the norms of the atoms, and the sums of their entries.
+// The dictionary: atoms as rows, with rows of zeros behind them that fill the lanes of a product;
+// the Gram matrix, its rows padded with zeros; one over the norms of the atoms, and the sums of
+// their entries.
 struct Dictionary {
     ConstMatrix atoms, G;
     ConstVector inverse_norms, sums;

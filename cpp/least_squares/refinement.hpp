@@ -5,6 +5,10 @@
 // transformations without error below rely on it that the compiler neither reorders nor fuses.
 #pragma once
 
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST)
+#error "proofs need arithmetic as it is written; compile without -ffast-math or /fp:fast"
+#endif
+
 #include <algorithm>
 #include <cmath>
 

@@ -14,8 +14,8 @@ namespace conepursuit {
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double EPS = 0x1p-52;   // the distance from 1 to the next number
 constexpr double UNIT = 0x1p-53;  // the largest relative error of one operation
-constexpr double FLOOR = 0x1p-60;
-constexpr Index SUM_LANES = 16;   // partial sums of `lane_rounding`
+constexpr double FLOOR = 0x1p-60;  // share of ||b|| that is added to a norm, so that none is 0
+constexpr Index SUM_LANES = 16;   // partial sums of `lane_slopes`
 
 // The inner product of the first k entries.
 //

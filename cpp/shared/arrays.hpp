@@ -88,7 +88,7 @@ using ConstMatrix = Grid<const double>;
 using Places = Span<std::int64_t>;
 using ConstPlaces = Span<const std::int64_t>;
 
-constexpr Index WIDTH = 8;  // numbers in a line of the cache, and in the widest vector register
+constexpr Index WIDTH = 8;  // numbers in a line of the cache
 
 // n, rounded up to a multiple of the width.
 constexpr Index padded(Index n) { return (n + WIDTH - 1) / WIDTH * WIDTH; }

@@ -1,4 +1,5 @@
-// From NumPy's arrays to those of the kernels. Arguments must be C-contiguous; nothing is copied.
+// From NumPy's arrays to those of the kernels. With `define`, arguments must be C-contiguous, and
+// nothing is copied.
 #pragma once
 
 #include <nanobind/nanobind.h>

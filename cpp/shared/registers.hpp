@@ -9,9 +9,9 @@
 #include <cmath>
 #include <utility>
 
-#if defined(__AVX__)
+#if defined(__GNUC__) && defined(__AVX__)
 #include <immintrin.h>
-#elif defined(__aarch64__)
+#elif defined(__GNUC__) && defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -42,13 +42,13 @@ inline void each(Work &&work) {
     }(std::make_integer_sequence<Index, COUNT>());
 }
 
-#if defined(__AVX__)
+#if defined(__GNUC__) && defined(__AVX__)
 constexpr Index LANES_EACH = 4;
 #else
 constexpr Index LANES_EACH = 2;
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(__GNUC__)
 using Register [[gnu::vector_size(8 * LANES_EACH)]] = double;
 struct [[gnu::packed, gnu::may_alias]] Unaligned {
     Register value;
@@ -142,7 +142,7 @@ struct Eight {
 
 // Bits for the numbers that are at least `cut`.
 inline unsigned at_least(const Eight &a, double cut) {
-#if defined(__AVX__)
+#if defined(__GNUC__) && defined(__AVX__)
     __m256d const least = _mm256_set1_pd(cut);
     int const low = _mm256_movemask_pd(_mm256_cmp_pd(a.part[0], least, _CMP_GE_OQ));
     int const high = _mm256_movemask_pd(_mm256_cmp_pd(a.part[1], least, _CMP_GE_OQ));

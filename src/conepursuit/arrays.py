@@ -138,7 +138,7 @@ def as_real_array(data: Any, name: str) -> Array:
     float32 and float64 stay as they are, other numbers become float64. Masked and sparse data and
     other dtypes raise a ValueError.
     """
-    if type(data) is np.ndarray and data.dtype.char in "fd" and data.dtype.isnative:
+    if type(data) is np.ndarray and data.dtype.char in "fd" and _as_compiled(data):
         return data
     if isinstance(data, np.ndarray) and hasattr(data, "mask"):
         raise ValueError(
@@ -151,13 +151,18 @@ def as_real_array(data: Any, name: str) -> Array:
             "FactoredLeastSquares and FactoredKullbackLeibler keep it as it is."
         )
     array = np.asarray(data)
-    if array.dtype.char in "fd" and array.dtype.isnative:
-        return array
+    if array.dtype.char in "fd":
+        return array if _as_compiled(array) else array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must hold real numbers; got dtype {array.dtype}. Convert it to float64 first."
         )
     return array.astype(np.float64)
+
+
+def _as_compiled(array: Array) -> bool:
+    """Return whether numbers lie in memory as compiled code reads them."""
+    return array.dtype.isnative and array.flags.aligned
 
 
 NO_LIMIT = 2**60

@@ -93,6 +93,8 @@ def _times(matrix: Array, vector: Array) -> Array:
     if matrix.dtype == np.float64:
         return matrix @ vector
     wide, out = np.ascontiguousarray(vector, dtype=np.float64), np.zeros(len(matrix))
+    if wide.shape != matrix.shape[1:]:
+        raise ValueError(f"the product of shapes {matrix.shape} and {wide.shape} is not defined.")
     if matrix.flags.f_contiguous:
         kernels.transposed_times(matrix.T, wide, out)
     else:

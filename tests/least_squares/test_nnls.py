@@ -568,3 +568,31 @@ def test_squares_that_overflow_prove_nothing():
     for result in (nnls(A, b[:, 0]), nnls(A, b)):
         assert np.isinf(result.gap).all()
         assert not np.any(result.proven)
+
+
+def test_strides_of_axes_of_length_one_do_not_matter():
+    strided = np.lib.stride_tricks.as_strided(np.array([3.0]), (1, 1), (0, 0))
+    assert nnls(np.array([[2.0]]), strided).x == 1.5
+    A, B = np.random.default_rng(0).random((6, 3)), np.random.default_rng(1).random((6, 9))
+    for columns in (B[:, 4:5], np.asfortranarray(B)[:, 4:5], B[:, 4::9]):
+        np.testing.assert_allclose(nnls(A, columns).x[:, 0], nnls(A, B[:, 4]).x, atol=1e-12)
+
+
+def test_operators_and_files_with_unusual_memory(tmp_path):
+    big, b = np.random.default_rng(0).random((12, 5)), np.random.default_rng(1).random(6)
+    A = np.ascontiguousarray(big[::2])
+    operator = scipy.sparse.linalg.LinearOperator(
+        (6, 5),
+        matvec=lambda x: A @ x,
+        rmatvec=lambda y: A.T @ y,
+        matmat=lambda X: (big @ X)[::2],
+        dtype=np.float64,
+    )
+    expected = nnls(A, b).x
+    np.testing.assert_allclose(nnls(operator, b).x, expected, atol=1e-12)
+    assert certify_nnls(operator, b, expected).proven
+    file = tmp_path / "odd"
+    file.write_bytes(b"abc" + A.tobytes())
+    unaligned = np.memmap(file, dtype=np.float64, offset=3, shape=A.shape)
+    assert not unaligned.flags.aligned
+    np.testing.assert_array_equal(nnls(np.asarray(unaligned), b).x, expected)

@@ -375,7 +375,7 @@ def _stored_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
             "X is sparse, and entry_weight is not. Give a sparse entry_weight, which stores a "
             "weight for each entry that was observed, or X.toarray()."
         )
-    M = sparse.csr_array(_checked_weights(entry_weight, X.shape))
+    M = sparse.csr_array(_checked_weights(entry_weight, X.shape), copy=True)
     M.eliminate_zeros()
     if not M.nnz:
         raise ValueError("no entry of X counts: entry_weight stores none that is positive.")

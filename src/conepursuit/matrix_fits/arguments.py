@@ -24,7 +24,7 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
         check_finite(matrix, "A")
         if matrix.shape[0] * matrix.shape[1] <= SMALL_ENOUGH:
             matrix = dense(matrix)
-    elif not matrix.flags.forc:
+    if isinstance(matrix, np.ndarray) and not matrix.flags.forc:
         matrix = np.ascontiguousarray(matrix)
     if type(b) is not np.ndarray and is_sparse(b):
         raise ValueError("b must be dense; got a sparse matrix. Use b.toarray().")
