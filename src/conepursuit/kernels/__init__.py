@@ -24,7 +24,12 @@ _compiled = import_module(f"conepursuit.kernels._v{environ.get('CONEPURSUIT_LEVE
 FILE = str(_compiled.__file__)
 """Where the module is that was taken."""
 
-if not TYPE_CHECKING:  # their types are in the stubs beside this file
+if TYPE_CHECKING:  # the stubs beside this file
+    from conepursuit.kernels import factorization as factorization
+    from conepursuit.kernels import least_squares as least_squares
+    from conepursuit.kernels import loss_fits as loss_fits
+    from conepursuit.kernels import shared as shared
+else:
     shared = _compiled.shared
     least_squares = _compiled.least_squares
     loss_fits = _compiled.loss_fits
