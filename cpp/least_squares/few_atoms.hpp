@@ -13,12 +13,11 @@
 
 namespace conepursuit {
 
-constexpr Index FEW = MOST_ATOMS_FEW;
 constexpr Index TILE = 128;      // targets treated together: arrays over them fit into the cache
 constexpr Index ROW = TILE + 8;  // numbers in a row: a power of two would use few sets of the cache
 
 // Supports that are tried for a target before it is left to another kernel.
-constexpr std::int64_t MOST_TRIES = 20 * FEW;
+constexpr std::int64_t MOST_TRIES = 20 * FEW_ATOMS;
 
 // Share of ||b||^2 below which ||r||^2 is computed from r. Above, it is taken from inner products,
 // since few digits cancel.
@@ -29,7 +28,7 @@ class FewAtoms {
     FewAtoms(ConstMatrix atoms, ConstMatrix G, ConstVector sums, Supports<const double> all,
              Index n, Index m)
         : atoms(atoms), G(G), sums(sums), all(all), n(n), m(m),
-          noise(product_rounding(m + 2 * FEW)), space(m) {}
+          noise(product_rounding(m + 2 * FEW_ATOMS)), space(m) {}
 
     // Fit and certify all targets.
     void fit(const Targets &targets, const Results &out) {
@@ -147,7 +146,7 @@ class FewAtoms {
         for (Index i = 0; i < n; i++) {
             const double *r = all.row(support, i);
             double const s = r[0], t = r[1], u = r[2], w = r[3];
-            double const x = r[4], y = r[5], z = r[6], o = r[7], rough_entry = r[FEW];
+            double const x = r[4], y = r[5], z = r[6], o = r[7], rough_entry = r[FEW_ATOMS];
             std::uint64_t const bit = std::uint64_t(1) << i;
 #pragma omp simd
             for (Index p = 0; p < TILE; p++) {
@@ -172,7 +171,7 @@ class FewAtoms {
             if (n > 4) v += fused(r[7], h, fused(r[6], g, fused(r[5], f, r[4] * e)));
             V[i][p] = v;
             // The outcome is shifted in: a condition would become a branch.
-            positive |= std::uint64_t(v > r[FEW] * size) << i;
+            positive |= std::uint64_t(v > r[FEW_ATOMS] * size) << i;
         }
         return positive;
     }
@@ -180,8 +179,8 @@ class FewAtoms {
     // Write the support of the solution of every target, M c for it, and how many were tried.
     //
     // All atoms with an entry of the wrong sign enter or leave at once (block principal pivoting).
-    // After 2 FEW tries only the first of them does (Murty 1974). A target for which no support is
-    // found has MOST_TRIES tries.
+    // After 2 FEW_ATOMS tries only the first of them does (Murty 1974). A target for which no
+    // support is found has MOST_TRIES tries.
     void search(Index width) {
         std::uint64_t const first = all.repaired[(Index(1) << n) - 1];
         try_everywhere(Index(first));
@@ -197,7 +196,7 @@ class FewAtoms {
             for (Index q = 0; q < count; q++) {
                 Index const p = pending[q];
                 std::uint64_t const support = supports[p], wrong = try_on(support, p) ^ support;
-                std::uint64_t const change = tried > 2 * FEW ? wrong & (~wrong + 1) : wrong;
+                std::uint64_t const change = tried > 2 * FEW_ATOMS ? wrong & (~wrong + 1) : wrong;
                 supports[p] = all.repaired[Index(support ^ change)];
                 tries[p] = tried, pending[kept] = p;
                 kept += wrong != 0;
@@ -308,7 +307,7 @@ class FewAtoms {
     // For unit atoms, slopes of the support are zero up to `level`, and the others right up to
     // `error`.
     double tilted(ConstVector x, ConstVector dual, Index support, double error, double level) {
-        double g[FEW], g_error[FEW], ones_error[FEW], t_error[FEW];
+        double g[FEW_ATOMS], g_error[FEW_ATOMS], ones_error[FEW_ATOMS], t_error[FEW_ATOMS];
         ConstVector const bounds = all.bounds[support];
         double const ones = std::sqrt(double(m));
         for (Index j = 0; j < n; j++) {
@@ -333,8 +332,8 @@ class FewAtoms {
     double noise;
     Buffer<double> space;
     // With seven or eight atoms, products with three rows from the sixth on are written: one more.
-    alignas(64) double C[FEW + 1][ROW] = {};
-    alignas(64) double V[FEW][ROW] = {}, W[FEW][ROW] = {}, D[FEW][ROW] = {};
+    alignas(64) double C[FEW_ATOMS + 1][ROW] = {};
+    alignas(64) double V[FEW_ATOMS][ROW] = {}, W[FEW_ATOMS][ROW] = {}, D[FEW_ATOMS][ROW] = {};
     alignas(64) double squares[TILE] = {}, sizes[TILE] = {}, left[TILE] = {}, reach[TILE] = {};
     alignas(64) double rough[TILE] = {}, steep[TILE] = {};
     std::uint64_t supports[TILE] = {}, found[TILE] = {};

@@ -11,13 +11,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "../shared/constants.hpp"
 #include "../shared/triangular.hpp"
 
 namespace conepursuit {
-
-constexpr Index MOST_ATOMS_FEW = 8;  // arrays over the atoms are padded to this with zeros
 
 // Squared sine of the angle between an atom of a support and those before it. If it is below this
 // for any atom, the support is left to kernels that correct weights by the residual; above, the
@@ -25,7 +24,8 @@ constexpr Index MOST_ATOMS_FEW = 8;  // arrays over the atoms are padded to this
 constexpr double DELICATE = 1e-3;
 
 // Places of the bounds on the functional of a support that `bound_functional` writes.
-enum Bound : Index { ERROR, FIRM, TOP, LOWEST, SQUARE, BOUNDS };
+enum Bound : Index { ERROR, FIRM, TOP, LOWEST, SQUARE };
+static_assert(SQUARE + 1 == BOUNDS);
 
 // The table: for each support the rows of M, with the rounding of M c for a target of norm 1 in one
 // more column; A't for the t with <t, a> = ||a|| on S; bounds on that; the atoms of S that are
@@ -40,7 +40,7 @@ struct Supports {
     Span<Flag> delicate;
 
     T *row(Index support, Index atom) const {
-        return M + (support * MOST_ATOMS_FEW + atom) * (MOST_ATOMS_FEW + 1);
+        return M + (support * FEW_ATOMS + atom) * (FEW_ATOMS + 1);
     }
 };
 
@@ -54,7 +54,7 @@ inline void bound_functional(ConstMatrix G, ConstVector norms, ConstVector z, In
     Index const n = norms.size();
     double size = 0.0, square = 0.0;
     for (Index i = 0; i < n; i++) size += std::fabs(z[i]) * norms[i];
-    double const error = product_rounding(m + 2 * MOST_ATOMS_FEW) * size;
+    double const error = product_rounding(m + 2 * FEW_ATOMS) * size;
     bounds[ERROR] = error, bounds[FIRM] = 1.0, bounds[TOP] = 1.0, bounds[LOWEST] = INFINITE;
     for (Index j = 0; j < n; j++) {
         products[j] = 0.0;
@@ -129,7 +129,7 @@ class Tabulator {
             double *row = out.row(support, atom);
             if (!(support >> atom & 1)) row[atom] = 1.0;
             for (Index i = 0; i < n; i++) {
-                row[MOST_ATOMS_FEW] += noise * std::fabs(row[i]) * norms_[i];
+                row[FEW_ATOMS] += noise * std::fabs(row[i]) * norms_[i];
             }
         }
     }

@@ -47,7 +47,9 @@ nb::dict numbers() {
     put("BETA", std::int64_t(BETA)), put("ONE_SIDED", std::int64_t(ONE_SIDED));
     put("SMALLEST_SQUARE", SMALLEST_SQUARE), put("LARGEST_SQUARE", LARGEST_SQUARE);
     put("DESCENT_ROUNDINGS", DESCENT_ROUNDINGS), put("LEVEL_ROUNDINGS", LEVEL_ROUNDINGS);
-    put("ILL_CONDITIONED", ILL_CONDITIONED), put("EPS", EPS);
+    put("ILL_CONDITIONED", ILL_CONDITIONED), put("DEPENDENT_SQUARE", DEPENDENT_SQUARE);
+    put("WIDTH", std::int64_t(WIDTH)), put("FEW_ATOMS", FEW_ATOMS), put("BOUNDS", BOUNDS);
+    put("EPS", EPS);
     return all;
 }
 

@@ -21,6 +21,7 @@ enum LossCode : std::int64_t { SQUARED, LOGISTIC, KULLBACK_LEIBLER, HUBER, BETA,
 
 constexpr double SMALLEST_SQUARE = 1e-260, LARGEST_SQUARE = 1e260;
 constexpr double DESCENT_ROUNDINGS = 4.0, LEVEL_ROUNDINGS = 64.0;
-constexpr double ILL_CONDITIONED = 1e-9;
+constexpr double ILL_CONDITIONED = 1e-9, DEPENDENT_SQUARE = 32.0 * 0x1p-52;
+constexpr std::int64_t FEW_ATOMS = 8, BOUNDS = 5;
 
 }  // namespace conepursuit

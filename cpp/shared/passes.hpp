@@ -31,13 +31,16 @@ Moments moments(const T *column, ConstVector b) {
     return {product, square, sum};
 }
 
-// Write A'b, the squared norms of the columns and their sums, for contiguous rows.
-template <class T>
-void survey_rows(Grid<const T> A, ConstVector b, Vector products, Vector squares, Vector sums) {
+// Add A'b to `products`, for contiguous rows; where they are asked for, add the squared norms of the
+// columns and their sums to `squares` and `sums`.
+template <bool MOMENTS, class T>
+void add_rows(Grid<const T> A, ConstVector b, Vector products, Vector squares, Vector sums) {
     Index const m = A.rows(), n = A.columns();
     for (Index start = 0; start < n; start += COLUMN_TILE) {
         Index const width = std::min(COLUMN_TILE, n - start);
-        double *p = products.data() + start, *s = squares.data() + start, *t = sums.data() + start;
+        double *p = products.data() + start;
+        double *s = MOMENTS ? squares.data() + start : nullptr;
+        double *t = MOMENTS ? sums.data() + start : nullptr;
         Index i = 0;
         for (; i + 3 < m; i += 4) {
             const T *first = A[i].data() + start, *second = A[i + 1].data() + start;
@@ -47,8 +50,10 @@ void survey_rows(Grid<const T> A, ConstVector b, Vector products, Vector squares
             for (Index j = 0; j < width; j++) {
                 double const u = first[j], v = second[j], w = third[j], z = fourth[j];
                 p[j] += fused(k, u, l * v) + fused(o, w, q * z);
-                s[j] += fused(u, u, v * v) + fused(w, w, z * z);
-                t[j] += (u + v) + (w + z);
+                if constexpr (MOMENTS) {
+                    s[j] += fused(u, u, v * v) + fused(w, w, z * z);
+                    t[j] += (u + v) + (w + z);
+                }
             }
         }
         for (; i < m; i++) {
@@ -58,11 +63,25 @@ void survey_rows(Grid<const T> A, ConstVector b, Vector products, Vector squares
             for (Index j = 0; j < width; j++) {
                 double const u = row[j];
                 p[j] = fused(weight, u, p[j]);
-                s[j] = fused(u, u, s[j]);
-                t[j] += u;
+                if constexpr (MOMENTS) {
+                    s[j] = fused(u, u, s[j]);
+                    t[j] += u;
+                }
             }
         }
     }
+}
+
+// Write A'b, the squared norms of the columns and their sums, for contiguous rows, into zeros.
+template <class T>
+void survey_rows(Grid<const T> A, ConstVector b, Vector products, Vector squares, Vector sums) {
+    add_rows<true>(A, b, products, squares, sums);
+}
+
+// Write A'r for contiguous rows, into zeros.
+template <class T>
+void transposed_times(Grid<const T> A, ConstVector r, Vector out) {
+    add_rows<false>(A, r, out, out, out);
 }
 
 // The same for contiguous columns, which are the rows of `atoms`.
@@ -72,33 +91,6 @@ void survey_columns(Grid<const T> atoms, ConstVector b, Vector products, Vector 
     for (Index j = 0; j < atoms.rows(); j++) {
         Moments const found = moments(atoms[j].data(), b);
         products[j] = found.product, squares[j] = found.square, sums[j] = found.sum;
-    }
-}
-
-// Write A'r for contiguous rows, into zeros.
-template <class T>
-void transposed_times(Grid<const T> A, ConstVector r, Vector out) {
-    Index const m = A.rows(), n = A.columns();
-    for (Index start = 0; start < n; start += COLUMN_TILE) {
-        Index const width = std::min(COLUMN_TILE, n - start);
-        double *total = out.data() + start;
-        Index i = 0;
-        for (; i + 3 < m; i += 4) {
-            const T *first = A[i].data() + start, *second = A[i + 1].data() + start;
-            const T *third = A[i + 2].data() + start, *fourth = A[i + 3].data() + start;
-            double const k = r[i], l = r[i + 1], o = r[i + 2], q = r[i + 3];
-#pragma omp simd
-            for (Index j = 0; j < width; j++) {
-                double const u = first[j], v = second[j], w = third[j], z = fourth[j];
-                total[j] += fused(k, u, l * v) + fused(o, w, q * z);
-            }
-        }
-        for (; i < m; i++) {
-            const T *row = A[i].data() + start;
-            double const weight = r[i];
-#pragma omp simd
-            for (Index j = 0; j < width; j++) total[j] = fused(weight, double(row[j]), total[j]);
-        }
     }
 }
 

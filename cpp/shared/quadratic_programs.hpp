@@ -5,14 +5,10 @@
 
 #include <cmath>
 
+#include "constants.hpp"
 #include "triangular.hpp"
 
 namespace conepursuit {
-
-// Squared sine of the angle between an atom and the span of k passive atoms, divided by k + 1.
-// Above this the atom enters their factor; otherwise it counts as a combination of them, and
-// weight is moved from one to the other.
-constexpr double DEPENDENT_SQUARE = 32.0 * EPS;
 
 class QuadraticProgram {
   public:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from conepursuit import FCMP, Cone, Dictionary, LeastSquares, minimize, nnls
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.kernels import shared
+from conepursuit.kernels.constants import BOUNDS, FEW_ATOMS
 from conepursuit.least_squares import large as ws
 from conepursuit.least_squares.large import WorkingSet, exact_fit, fit_large
 from conepursuit.least_squares.many import aligned, batch_kernel
@@ -182,9 +183,9 @@ def test_tables_solve_every_support(seed, n):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n + 2, n))
     G = A.T @ A
-    M = np.zeros((2**n, 8, 9))
+    M = np.zeros((2**n, FEW_ATOMS, FEW_ATOMS + 1))
     kernels.tabulate(
-        G, n, len(A), M, np.zeros((2**n, n)), np.zeros((2**n, 5)), np.zeros(2**n, np.uint64),
+        G, n, len(A), M, np.zeros((2**n, n)), np.zeros((2**n, BOUNDS)), np.zeros(2**n, np.uint64),
         np.zeros(2**n, bool),
     )  # fmt: skip
     c = A.T @ rng.standard_normal(len(A))

@@ -8,13 +8,10 @@ from scipy.optimize import nnls
 
 from conepursuit import FCMP, OMP, Cone, Dictionary, Hull, LeastSquares, Span, minimize
 from conepursuit.kernels import shared as kernels
-from conepursuit.kernels.constants import EPS
+from conepursuit.kernels.constants import DEPENDENT_SQUARE
 from conepursuit.pursuit.full_correction import Metric
 from conepursuit.pursuit.weight_programs import Cholesky, bounded, free, nonnegative
 from problems import brute_force_nnls
-
-DEPENDENT = 32 * EPS
-"""Squared sine of the angle between an atom and others, up to which it depends on them."""
 
 
 def model(rng, n, rank=None):
@@ -107,7 +104,7 @@ def test_the_factor_is_updated_not_wrong():
             k -= 1
         else:
             atom = int(rng.choice(outside))
-            assert kernels.append(C, order, k, Q[atom], atom, DEPENDENT)
+            assert kernels.append(C, order, k, Q[atom], atom, DEPENDENT_SQUARE)
             y[k] = (c[atom] - C[k, :k] @ y[:k]) * C[k, k]
             k += 1
         chosen = order[:k]
@@ -122,9 +119,9 @@ def test_append_refuses_a_dependent_atom():
     D = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]])
     Q = D.T @ D
     C, order = np.zeros((4, 4)), np.zeros(4, dtype=np.intp)
-    assert kernels.append(C, order, 0, Q[0], 0, DEPENDENT)
-    assert not kernels.append(C, order, 1, Q[1], 1, DEPENDENT)
-    assert kernels.append(C, order, 1, Q[2], 2, DEPENDENT)
+    assert kernels.append(C, order, 0, Q[0], 0, DEPENDENT_SQUARE)
+    assert not kernels.append(C, order, 1, Q[1], 1, DEPENDENT_SQUARE)
+    assert kernels.append(C, order, 1, Q[2], 2, DEPENDENT_SQUARE)
 
 
 def test_gram_and_factor_are_kept_through_a_run():

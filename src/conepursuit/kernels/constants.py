@@ -41,6 +41,19 @@ Above this, the atom enters the factor of their Gram matrix. Otherwise too few d
 tell it from a combination of the passive atoms, and it does not enter.
 """
 
+DEPENDENT_SQUARE = 32.0 * EPS
+"""In small quadratic programmes: the same where the atoms are given by their products alone.
+
+It is for each atom in the factor, and one more. Up to it, weight is moved between the atom and the
+others, without a change of their combination.
+"""
+
+WIDTH = 8
+"""Numbers in a line of the cache: rows of arrays are padded to a multiple of it with zeros."""
+
+FEW_ATOMS, BOUNDS = 8, 5
+"""Atoms up to which all supports are tabulated, and numbers that bound the proof of each."""
+
 SQUARED, LOGISTIC, KULLBACK_LEIBLER, HUBER, BETA, ONE_SIDED = range(6)
 """Codes of the losses of one entry; `kernels.loss_fits.losses` has their formulas."""
 

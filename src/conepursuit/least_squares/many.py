@@ -11,6 +11,7 @@ import numpy as np
 from conepursuit.arrays import Array
 from conepursuit.callbacks import batch_progress
 from conepursuit.kernels import least_squares as kernels
+from conepursuit.kernels.constants import BOUNDS, FEW_ATOMS, WIDTH
 from conepursuit.least_squares.one_target import fit_one
 from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix
 from conepursuit.matrix_fits.results import Fits, NNLSResult
@@ -32,10 +33,6 @@ GRAM_ATOMS = 2048
 
 With more atoms, each target is fitted alone.
 """
-
-
-WIDTH = 8
-"""Numbers in a line of the cache, and atoms up to which there is a table of all supports."""
 
 
 def fit_many(
@@ -116,9 +113,9 @@ def batch_kernel(
     if not (safe_squares(squares) | ~matrix.any(axis=0)).all():
         return None, None
     inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
-    if n <= WIDTH and limit >= n:
+    if n <= FEW_ATOMS and limit >= n:
         tables = (
-            np.zeros((2**n, WIDTH, WIDTH + 1)), np.zeros((2**n, n)), np.zeros((2**n, 5)),
+            np.zeros((2**n, FEW_ATOMS, FEW_ATOMS + 1)), np.zeros((2**n, n)), np.zeros((2**n, BOUNDS)),
             np.zeros(2**n, dtype=np.uint64), np.zeros(2**n, dtype=bool),
         )  # fmt: skip
         kernels.tabulate(gram, n, m, *tables)
