@@ -140,7 +140,7 @@ def as_real_array(data: Any, name: str) -> Array:
     """
     if type(data) is np.ndarray and data.dtype.char in "fd" and _as_compiled(data):
         return data
-    if isinstance(data, np.ndarray) and hasattr(data, "mask"):
+    if isinstance(data, np.ndarray) and hasattr(data, "mask"):  # np.ma would be loaded by its name
         raise ValueError(
             f"{name} is a masked array, whose mask would be lost. Fill it, or give its data and, "
             "where there is a choice of weights, weight 0 to what is masked."

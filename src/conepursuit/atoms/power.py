@@ -178,10 +178,10 @@ def symmetric_pair(M: Array) -> tuple[Pair, Bounds]:
     rows = np.maximum(M[np.argsort(np.maximum(M, 0.0).sum(axis=1))[-STARTS:]], 0.0)
     units = np.eye(n)[np.argsort(np.diag(M))[-STARTS:]]
     starts = np.vstack([leading, -leading, rows, units])
-    U, _ = _nonnegative_units(starts, None)
+    U, _ = nonnegative_units(starts, None)
     shift = max(-float(values[0]), 0.0)
     for _ in range(SYMMETRIC_STEPS):
-        U, _ = _nonnegative_units(U @ M + shift * U, None)
+        U, _ = nonnegative_units(U @ M + shift * U, None)
     scores = np.einsum("ki,ki->k", U @ M, U)
     u, value = U[int(scores.argmax())], float(scores.max())
     single = int(np.diag(M).argmax())
@@ -237,14 +237,14 @@ def alternate(M: Any, starts: list[Array], n_nonzero: Kept, gain: float = GAIN) 
             best = int(values.argmax())
             rights, values = rights[[best]], values[[best]]
         before = values
-        lefts, _ = _nonnegative_units(rights @ M.T, n_nonzero[0])
-        rights, values = _nonnegative_units(lefts @ M, n_nonzero[1])
+        lefts, _ = nonnegative_units(rights @ M.T, n_nonzero[0])
+        rights, values = nonnegative_units(lefts @ M, n_nonzero[1])
         if len(values) == 1 and values[0] - before[0] <= gain * values[0]:
             break
     return Pair(float(values[0]), 0.0, lefts[0], rights[0])
 
 
-def _nonnegative_units(rows: Array, n_nonzero: int | None) -> tuple[Array, Array]:
+def nonnegative_units(rows: Array, n_nonzero: int | None) -> tuple[Array, Array]:
     """Return the normalised positive parts of rows, and their norms.
 
     A row without a positive entry becomes the unit vector of its largest entry, which is returned

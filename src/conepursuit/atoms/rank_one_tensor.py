@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, is_integer
-from conepursuit.atoms.power import Bounds, nonnegative_pairs, unit
+from conepursuit.atoms.power import PATIENT, Bounds, nonnegative_pairs, nonnegative_units, unit
 from conepursuit.atoms.rank_one import RankOnes, _RankOneSet
 
-ROUNDS, GAIN = 300, 1e-6
-"""Most rounds of the power method, and the relative gain that ends it."""
-
-SCREEN = 2
-"""Rounds that all starts get before the best one goes on alone."""
+TRIED = 2
+"""Rounds of the power method that all starts get before the best one goes on alone."""
 
 
 class NonnegativeRankOneTensor(_RankOneSet):
@@ -62,6 +58,9 @@ class NonnegativeRankOneTensor(_RankOneSet):
     'CONVERGED'
     """
 
+    gain = 1e-6
+    """The relative gain of a round of the power method that ends it."""
+
     def __init__(
         self,
         shape: tuple[int, ...],
@@ -96,7 +95,7 @@ class NonnegativeRankOneTensor(_RankOneSet):
             others = [n for other, n in enumerate(T.shape) if other != axis]
             vectors = taken_apart(pair.right.reshape(others))
             starts.append([*vectors[:axis], pair.left, *vectors[axis:]])
-        value, found = alternate(T, starts)
+        value, found = best_of(T, starts, self.gain)
         value = max(value, 0.0)
         return self.batch.one(found, Bounds(max(proved, value), max(measured, value)))
 
@@ -115,18 +114,18 @@ def taken_apart(T: Array) -> list[Vector]:
     return [pair.left, *taken_apart(pair.right.reshape(T.shape[1:]))]
 
 
-def alternate(T: Array, starts: list[list[Vector]]) -> tuple[float, list[Vector]]:
+def best_of(T: Array, starts: list[list[Vector]], gain: float) -> tuple[float, list[Vector]]:
     """Return the best value and vectors that the power method finds from several starts."""
     tried = []
     for start in starts:
         vectors, value = [unit(np.maximum(vector, 0.0)) for vector in start], 0.0
-        for _ in range(SCREEN):
+        for _ in range(TRIED):
             value = improve(T, vectors)
         tried.append((value, vectors))
     value, vectors = max(tried, key=lambda one: one[0])
-    for _ in range(ROUNDS):
+    for _ in range(PATIENT):
         before, value = value, improve(T, vectors)
-        if value - before <= GAIN * abs(value):
+        if value - before <= gain * abs(value):
             break
     return value, vectors
 
@@ -140,15 +139,9 @@ def improve(T: Array, vectors: list[Vector]) -> float:
     behind: list[Any] = [T]  # T times the last vectors: the first axes are left
     for vector in reversed(vectors[1:]):
         behind.append(behind[-1] @ vector)
-    before, value = np.ones(1), 0.0
+    before: Array = np.ones(1)
     for axis, (left, vector) in enumerate(zip(reversed(behind), vectors, strict=True)):
         slopes = before @ left.reshape(len(before), len(vector))
-        positive = np.maximum(slopes, 0.0)
-        value = float(np.linalg.norm(positive))
-        if value > 0:
-            vectors[axis] = positive / value
-        else:  # no direction gains: the least loss is along one entry
-            value = float(slopes.max())
-            vectors[axis] = np.eye(1, len(slopes), int(slopes.argmax()))[0]
-        before = np.outer(before, vectors[axis]).reshape(prod(map(len, vectors[: axis + 1])))
-    return value
+        (vectors[axis],), (value,) = nonnegative_units(slopes[None], None)
+        before = np.outer(before, vectors[axis]).ravel()
+    return float(value)

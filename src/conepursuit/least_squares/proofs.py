@@ -12,6 +12,7 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.kernels import least_squares as kernels
+from conepursuit.least_squares.whole import NO_GRAM
 from conepursuit.linear import column, is_sparse, rmatvec
 from conepursuit.rounding import FLOOR, UNIT, doubled_rounding, product_rounding, resolution
 
@@ -168,7 +169,7 @@ class Proof:
         target, z = np.zeros(unit.shape[1]), np.zeros(len(level))
         target[-1] = 1.0
         slopes, most = np.empty(len(level)), 10 * len(level) + 10
-        kernels.fit_target(unit, target, np.empty((0, 0)), z, slopes, 0.0, len(level), most)
+        kernels.fit_target(unit, target, NO_GRAM, z, slopes, 0.0, len(level), most)
         combined = z @ unit
         if combined[-1] < 1.0:
             self.along(combined[:-1] / (1.0 - combined[-1]))
