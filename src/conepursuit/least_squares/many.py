@@ -115,8 +115,8 @@ def batch_kernel(
     inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
     if n <= FEW_ATOMS and limit >= n:
         tables = (
-            np.zeros((2**n, FEW_ATOMS, FEW_ATOMS + 1)), np.zeros((2**n, n)), np.zeros((2**n, BOUNDS)),
-            np.zeros(2**n, dtype=np.uint64), np.zeros(2**n, dtype=bool),
+            np.zeros((2**n, FEW_ATOMS, FEW_ATOMS + 1)), np.zeros((2**n, n)),
+            np.zeros((2**n, BOUNDS)), np.zeros(2**n, dtype=np.uint64), np.zeros(2**n, dtype=bool),
         )  # fmt: skip
         kernels.tabulate(gram, n, m, *tables)
 
