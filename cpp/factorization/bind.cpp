@@ -74,13 +74,13 @@ void bind_sparse(nb::module_ &module) {
         "data"_a, "weights"_a, "indices"_a, "indptr"_a, "F"_a, "G"_a, "l1"_a, "l2"_a, Unlocked());
     module.def(
         "update_sparse",
-        [](In1 data, Ints<N> indices, Ints<N> indptr, InOut2 F, In2 G, double l1, double l2,
-           bool step, bool evaluate) {
+        [](In1 data, Ints<N> indices, Ints<N> indptr, InOut2 F, In2 G, In1 sums, double l1,
+           double l2, bool step, bool evaluate) {
             return divergence::update_sparse(view(data), pattern_of<N>(indices, indptr), view(F),
-                                             view(G), {l1, l2, step, evaluate});
+                                             view(G), view(sums), {l1, l2, step, evaluate});
         },
-        "data"_a, "indices"_a, "indptr"_a, "F"_a.noconvert(), "G"_a, "l1"_a, "l2"_a, "step"_a,
-        "evaluate"_a, Unlocked());
+        "data"_a, "indices"_a, "indptr"_a, "F"_a.noconvert(), "G"_a, "sums"_a, "l1"_a, "l2"_a,
+        "step"_a, "evaluate"_a, Unlocked());
     module.def(
         "fit_rows",
         [](In1 data, Ints<N> indices, Ints<N> indptr, InOut2 F, In2 G, double l1, double l2,

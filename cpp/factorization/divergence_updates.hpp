@@ -144,15 +144,14 @@ void step_row(ConstVector x, Span<const N> places, ConstMatrix columns, Vector f
 // Make one step of F for data in CSR form; return what `update_dense` does.
 //
 // Entries that are not stored are zero and add z to the divergence. The sum of these z follows from
-// the sums of the rows of G.
+// `sums`, those of the components of the other factor; G may be a part of it, that has all columns
+// with an entry.
 template <class N>
 double update_sparse(ConstVector data, const Pattern<N> &pattern, Matrix F, ConstMatrix G,
-                     const Task &task) {
+                     ConstVector sums, const Task &task) {
     Index const k = G.rows(), m = pattern.rows();
     Table<double> rows(m, k), columns(G.columns(), k);
     transpose(F, rows), transpose(G, columns);
-    Buffer<double> sums(k);
-    sum_rows(G, sums);
     RowSpace const space(k, longest_row(pattern.indptr));
     for (Index r = 0; r < k; r++) space.price[r] = sums[r] + task.l1;
     double value = 0.0;

@@ -31,7 +31,8 @@ def update(X, F, G, M=None, l1=0.0, l2=0.0):
 
 def update_stored(X, F, G, l1=0.0, l2=0.0, step=True):
     S = sp.csr_matrix(X)
-    return kernels.update_sparse(S.data, S.indices, S.indptr, F, G, l1, l2, step, True)
+    sums = G.sum(axis=1)
+    return kernels.update_sparse(S.data, S.indices, S.indptr, F, G, sums, l1, l2, step, True)
 
 
 def problem(seed, m=37, n=53, k=4, zeros=0.4):

@@ -46,7 +46,7 @@ def losses(X, penalties=NO_PENALTIES):
         cases[f"{name}, weighted"] = FactorData(np.where(M > 0, X, 0.0), M, divergence)
     cases["squares, observed"] = FactorData(S, ones, False)
     found = {name: data.loss(penalties) for name, data in cases.items()}
-    found["squares, greedy"] = cases["squares"].loss(penalties, greedy=True)
+    found["squares, greedy"] = cases["squares"].loss(penalties, correction="gcd")
     found["squares, held out"] = held_out(
         cases["squares, sparse"], penalties, np.random.RandomState(0)
     )[1]
@@ -65,7 +65,7 @@ KINDS = sorted(losses(low_rank(6, 5)))
 def test_the_lean_loop_is_the_generic_one(algorithm, greedy, factored, monkeypatch):
     X = low_rank(40, 30, 6)
     lean = factorize(
-        FactorData(X, None, False).loss(NO_PENALTIES, greedy=greedy), 7,
+        FactorData(X, None, False).loss(NO_PENALTIES, correction="gcd" if greedy else None), 7,
         algorithm=algorithm, rank_sweeps=3, max_iter=3, tol=0.0,
     )  # fmt: skip
     objective = FactoredLeastSquares(X) if factored else LeastSquares(X)
@@ -76,7 +76,9 @@ def test_the_lean_loop_is_the_generic_one(algorithm, greedy, factored, monkeypat
     )  # fmt: skip
     np.testing.assert_allclose(generic.trace["value"][1:], lean.path, rtol=1e-10)
     np.testing.assert_allclose(generic.trace["accuracy"][:-1], lean.accuracy, rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(generic.x), lean.left.T @ lean.right, atol=1e-8)
+    np.testing.assert_allclose(
+        np.asarray(generic.x), lean.factors[0].T @ lean.factors[1], atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,13 +88,13 @@ def test_nothing_rises(kind, penalties):
     loss = losses(X, (Penalty(*penalties), Penalty(*penalties)))[kind]
     for algorithm in ("fcmp", "pwmp"):
         fit = factorize(loss, 6, algorithm=algorithm, rank_sweeps=3, max_iter=30, tol=0.0)
-        assert (fit.left >= 0).all()
-        assert (fit.right >= 0).all()
+        assert (fit.factors[0] >= 0).all()
+        assert (fit.factors[1] >= 0).all()
         assert np.isfinite(fit.path).all()
         scale = abs(fit.path[0])
         assert (np.diff(fit.path) <= 1e-12 * scale).all()
         assert (np.diff(fit.values) <= 1e-12 * scale).all()
-        np.testing.assert_allclose(loss.value(fit.left, fit.right), fit.path[-1], rtol=1e-9)
+        np.testing.assert_allclose(loss.value(fit.factors), fit.path[-1], rtol=1e-9)
         assert ((fit.accuracy >= 0) & (fit.accuracy <= 1)).all()
 
 
@@ -101,11 +103,13 @@ def test_descent_is_minus_the_gradient(kind):
     rng = np.random.default_rng(0)
     loss = losses(low_rank())[kind]
     F, G = rng.random((2, 30)) + 0.1, rng.random((2, 20)) + 0.1
-    descent = np.asarray(loss.descent(F, G))
+    descent = np.asarray(loss.descent((F, G)))
     for _ in range(5):
         f, g = rng.random((1, 30)), rng.random((1, 20))
         step = 1e-5
-        ahead, behind = (loss.fit(np.vstack([F, s * step * f]), np.vstack([G, g])) for s in (1, -1))
+        ahead, behind = (
+            loss.fit((np.vstack([F, s * step * f]), np.vstack([G, g]))) for s in (1, -1)
+        )
         slope = (ahead - behind) / (2 * step)
         np.testing.assert_allclose(-slope, f[0] @ descent @ g[0], rtol=1e-5)
 
@@ -115,13 +119,13 @@ def test_an_update_keeps_to_its_side_and_never_rises(kind):
     rng = np.random.default_rng(1)
     loss = losses(low_rank(), (Penalty(0.05, 0.1), Penalty(0.02, 0.0)))[kind]
     F, G = rng.random((3, 30)), rng.random((3, 20))
-    value = loss.value(F, G)
+    value = loss.value((F, G))
     for _ in range(5):
         for side in (0, 1):
             before = F.copy(), G.copy()
-            loss.update(F, G, side)
+            loss.update((F, G), side)
             np.testing.assert_array_equal((F, G)[1 - side], before[1 - side])
-            now = loss.value(F, G)
+            now = loss.value((F, G))
             assert now <= value * (1 + 1e-13)
             value = now
 
@@ -132,7 +136,7 @@ def test_atoms_may_join_in_batches(kind, growth):
     loss = losses(low_rank())[kind]
     for algorithm in ("fcmp", "pwmp"):
         fit = factorize(loss, 9, algorithm=algorithm, growth=growth, rank_sweeps=3, max_iter=30)
-        assert fit.left.shape == (9, 30)
+        assert fit.factors[0].shape == (9, 30)
         assert len(fit.path) == len(fit.accuracy) == 9
         assert (np.diff(fit.path) <= 1e-12 * abs(fit.path[0])).all()
         assert ((fit.accuracy >= 0) & (fit.accuracy <= 1)).all()
@@ -144,13 +148,16 @@ def test_large_data_are_swept_in_float32_and_finished_in_float64():
     assert loss.coarse
     fit = factorize(loss, 5, max_iter=2000, tol=1e-12)
     assert not loss.coarse
-    exact = 0.5 * np.sum((X - fit.left.T @ fit.right) ** 2)
+    exact = 0.5 * np.sum((X - fit.factors[0].T @ fit.factors[1]) ** 2)
     np.testing.assert_allclose(fit.path[-1], exact, rtol=1e-10)
-    slope = fit.right @ (fit.left.T @ fit.right - X).T
-    assert np.abs(slope * fit.left).max() <= 1e-5 * np.abs(fit.right @ X.T).max() * fit.left.max()
+    slope = fit.factors[1] @ (fit.factors[0].T @ fit.factors[1] - X).T
+    assert (
+        np.abs(slope * fit.factors[0]).max()
+        <= 1e-5 * np.abs(fit.factors[1] @ X.T).max() * fit.factors[0].max()
+    )
     low = FactorData(low_rank(400, 300, 5, noise=0.0), None, False).loss(NO_PENALTIES)
     coarse = []
-    factorize(low, 7, rank_sweeps=200, watch=lambda rank, F, G: coarse.append(low.coarse))
+    factorize(low, 7, rank_sweeps=200, watch=lambda factors: coarse.append(low.coarse))
     assert coarse[0]
     assert not coarse[5]  # where float32 would show, it is not used
 
@@ -161,16 +168,16 @@ def test_a_curvature_that_is_too_small_is_raised(kind, monkeypatch):
     loss = losses(low_rank())[kind]
     monkeypatch.setattr(type(loss), "smoothness", lambda *_: 1e-3)
     F, G = rng.random((3, 30)), rng.random((3, 20))
-    before = loss.fit(F[:2], G[:2])
+    before = loss.fit((F[:2], G[:2]))
     for algorithm in ("fcmp", "pwmp"):
-        joined = loss.join(F, G, 2, algorithm, loss.descent(F[:2], G[:2]))
-        assert loss.fit(*joined) <= before
+        joined = loss.join((F, G), 2, algorithm, loss.descent((F[:2], G[:2])))
+        assert loss.fit(joined) <= before
 
 
 def test_squares_reach_a_stationary_point():
     X = low_rank()
     fit = factorize(FactorData(X, None, False).loss(NO_PENALTIES), 4, max_iter=3000, tol=0.0)
-    F, G = fit.left, fit.right
+    F, G = fit.factors[0], fit.factors[1]
     for mine, slope in ((F, G @ (F.T @ G - X).T), (G, F @ (F.T @ G - X))):
         scale = np.abs(G @ X.T).max()
         assert slope.min() >= -1e-5 * scale
@@ -200,7 +207,10 @@ def test_more_components_than_there_are():
     fit = factorize(FactorData(X, None, False).loss(NO_PENALTIES), 5)
     assert fit.path[0] <= 1e-12
     assert (
-        np.count_nonzero(np.abs(fit.left).sum(axis=1) * np.abs(fit.right).sum(axis=1) > 1e-6) == 1
+        np.count_nonzero(
+            np.abs(fit.factors[0]).sum(axis=1) * np.abs(fit.factors[1]).sum(axis=1) > 1e-6
+        )
+        == 1
     )
 
 
@@ -208,7 +218,7 @@ def test_a_penalty_can_make_atoms_worthless():
     X = low_rank()
     strong = Penalty(10.0, 0.0)
     fit = factorize(FactorData(X, None, False).loss((strong, strong)), 3)
-    assert not fit.left.any() or not fit.right.any()
+    assert not fit.factors[0].any() or not fit.factors[1].any()
     assert (fit.path == fit.path[0]).all()
 
 

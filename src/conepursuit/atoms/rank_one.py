@@ -15,7 +15,8 @@ from conepursuit.atoms.power import Bounds, nonnegative_pairs, symmetric_pair
 from conepursuit.atoms.table import Table
 from conepursuit.atoms.vectors import Vectors, as_shape, checked_fingerprint, fingerprint
 from conepursuit.linear import DENSE_SIZE
-from conepursuit.low_rank import FactoredMatrix, outer_sum
+from conepursuit.low_rank import kept_as_factors
+from conepursuit.tensors import component_grams, component_products, outer_sum
 
 
 class RankOnes(Vectors):
@@ -72,27 +73,16 @@ class RankOnes(Vectors):
         return rows
 
     def inner(self, gradient: Any) -> Vector:
-        if len(self.shape) == 2:
-            scores: Vector = np.einsum("ki,ki->k", self.left @ gradient, self.right)
-            return scores
-        *others, last = self.factors
-        partial: Vector = gradient @ last.T
-        for factor in reversed(others):
-            partial = np.einsum("...jk,kj->...k", partial, factor)
-        return partial
+        return component_products(gradient, self.factors)
 
     def combine(self, weights: Vector) -> Array:
-        if len(self.shape) == 2:
-            return (self.left.T * weights) @ self.right
-        return outer_sum(weights, self.factors)
+        first, *others = self.factors
+        return outer_sum([weights[:, None] * first, *others])
 
     def gram(self, other: Atoms | None = None) -> Array:
         other = self if other is None else other
         assert isinstance(other, RankOnes)
-        products: Array = np.ones((len(self), len(other)))
-        for own, others in zip(self.factors, other.factors, strict=True):
-            products *= own @ others.T
-        return products
+        return component_grams(self.factors, other.factors)
 
     def weighted_gram(self, weights: Array, other: Atoms) -> Array:
         return Atoms.weighted_gram(self, weights, other)
@@ -111,7 +101,8 @@ class FactoredRankOnes(RankOnes):
     factored = True
 
     def combine(self, weights: Vector) -> Any:
-        return FactoredMatrix(weights[:, None] * self.left, self.right)
+        first, *others = self.factors
+        return kept_as_factors([weights[:, None] * first, *others])
 
 
 class _RankOneSet(AtomSet):
@@ -239,7 +230,7 @@ class NonnegativeRankOne(_RankOneSet):
     def positive_functional(self) -> Any:
         # the sum of u v' is sum(u) sum(v), each at least the norm
         if self.factored:
-            return FactoredMatrix(np.ones((1, self.shape[0])), np.ones((1, self.shape[1])))
+            return kept_as_factors([np.ones((1, n)) for n in self.shape])
         return np.ones(self.shape)
 
 

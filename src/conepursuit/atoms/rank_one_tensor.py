@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, is_integer
-from conepursuit.atoms.power import PATIENT, Bounds, nonnegative_pairs, nonnegative_units, unit
+from conepursuit.atoms.power import (
+    PATIENT,
+    Bounds,
+    leading_pair,
+    nonnegative_pairs,
+    nonnegative_units,
+    perron_bound,
+    unit,
+)
 from conepursuit.atoms.rank_one import RankOnes, _RankOneSet
+from conepursuit.low_rank import kept_as_factors
 
 TRIED = 2
 """Rounds of the power method that all starts get before the best one goes on alone."""
@@ -28,6 +37,9 @@ class NonnegativeRankOneTensor(_RankOneSet):
         How much work goes into the bound of each unfolding; as in `NonnegativeRankOne`.
     n_random : int
         Random starts of the power method, besides those from the unfoldings.
+    factored : bool
+        Whether combinations are kept as factors, for `FactoredLeastSquares` and
+        `FactoredKullbackLeibler` of sparse tensors.
     random_state : int, optional
         Seed of the random starts, the same at every call.
 
@@ -67,9 +79,10 @@ class NonnegativeRankOneTensor(_RankOneSet):
         *,
         rounds: int = 0,
         n_random: int = 2,
+        factored: bool = False,
         random_state: int = 0,
     ) -> None:
-        super().__init__(shape, factored=False)
+        super().__init__(shape, factored)
         for name, value in (("rounds", rounds), ("n_random", n_random)):
             if not (is_integer(value) and value >= 0):
                 raise ValueError(f"{name} must be an integer, not negative; got {value!r}.")
@@ -84,23 +97,79 @@ class NonnegativeRankOneTensor(_RankOneSet):
                 "matrix use NonnegativeRankOne(shape)."
             )
 
-    def lmo(self, gradient: Array) -> RankOnes:
-        T = -np.asarray(gradient)
-        proved = measured = np.inf
-        starts = list(self.extra)
-        for axis in range(T.ndim):
-            unfolding = np.moveaxis(T, axis, 0).reshape(T.shape[axis], -1)
-            (pair,), bounds = nonnegative_pairs(unfolding, rounds=self.rounds)
-            proved, measured = min(proved, bounds.proved), min(measured, bounds.measured)
-            others = [n for other, n in enumerate(T.shape) if other != axis]
-            vectors = taken_apart(pair.right.reshape(others))
-            starts.append([*vectors[:axis], pair.left, *vectors[axis:]])
-        value, found = best_of(T, starts, self.gain)
-        value = max(value, 0.0)
-        return self.batch.one(found, Bounds(max(proved, value), max(measured, value)))
+    def lmo(self, gradient: Any) -> RankOnes:
+        _, found, bounds = nonnegative_vectors(
+            -gradient, rounds=self.rounds, extra=self.extra, gain=self.gain
+        )
+        return self.batch.one(found, bounds)
 
-    def positive_functional(self) -> Array:
-        return np.ones(self.shape)  # the sum of an atom is the product of the sums of its vectors
+    def positive_functional(self) -> Any:
+        # the sum of an atom is the product of the sums of its vectors, each at least the norm
+        if self.factored:
+            return kept_as_factors([np.ones((1, n)) for n in self.shape])
+        return np.ones(self.shape)
+
+
+def nonnegative_vectors(
+    T: Any,
+    *,
+    rounds: int = 0,
+    extra: list[list[Vector]] | None = None,
+    gain: float = 1e-6,
+    axes: int | None = None,
+) -> tuple[float, list[Vector], Bounds]:
+    """Return unit vectors u, v, ... >= 0 of large <T, u v ...>, its value, and bounds on it.
+
+    Parameters
+    ----------
+    T : array or FactoredTensor
+        The tensor.
+    rounds : int
+        Projections for the bound of each unfolding, for arrays; see `nonnegative_pairs`.
+    extra : list of lists of vectors, optional
+        More starts.
+    gain : float
+        The relative gain of a round of the power method that ends it.
+    axes : int, optional
+        By how many axes to unfold, the longest first. One gives a start and a bound; each one more
+        costs as much. The default is all.
+    """
+    if not isinstance(T, np.ndarray) and isinstance(T.base, np.ndarray):
+        T = T.toarray()  # no larger than the data
+    order = np.argsort(T.shape, kind="stable")[::-1][:axes]
+    look = _of_unfolding if isinstance(T, np.ndarray) else _of_sparse_unfolding
+    looks = [look(T, int(axis), rounds) for axis in order]
+    value, found = best_of(T, [*(extra or []), *(start for start, _ in looks)], gain)
+    least = max(value, 0.0)
+    proved, measured = (min(each) for each in zip(*(bounds for _, bounds in looks), strict=True))
+    return value, found, Bounds(max(proved, least), max(measured, least))
+
+
+def _of_unfolding(T: Array, axis: int, rounds: int) -> tuple[list[Vector], Bounds]:
+    """Return a start from the unfolding by an axis, and bounds."""
+    unfolding = np.moveaxis(T, axis, 0).reshape(T.shape[axis], -1)
+    (pair,), bounds = nonnegative_pairs(unfolding, rounds=rounds)
+    others = [n for other, n in enumerate(T.shape) if other != axis]
+    vectors = taken_apart(pair.right.reshape(others))
+    return [*vectors[:axis], pair.left, *vectors[axis:]], bounds
+
+
+def _of_sparse_unfolding(T: Any, axis: int, rounds: int) -> tuple[list[Vector], Bounds]:
+    """Return a start from the unfolding of the positive part by an axis, and bounds.
+
+    Without a sparse positive part there is a start only, from T itself.
+    """
+    P = T.positive_part()
+    if P is None:
+        ones = [np.ones((1, n)) for n in T.shape]
+        return [T.contracted(ones, b)[0] for b in range(len(T.shape))], Bounds(np.inf, np.inf)
+    unfolding = P.unfolded(axis)
+    pair = leading_pair(unfolding, np.ones(unfolding.shape[1]))
+    vectors = [np.ones((1, n)) for n in T.shape]
+    vectors[axis] = np.abs(pair.left)[None]
+    start = [P.contracted(vectors, b)[0] for b in range(len(vectors))]
+    start[axis] = vectors[axis][0]
+    return start, Bounds(perron_bound(unfolding, pair), pair.value + pair.residual)
 
 
 def taken_apart(T: Array) -> list[Vector]:
@@ -114,7 +183,7 @@ def taken_apart(T: Array) -> list[Vector]:
     return [pair.left, *taken_apart(pair.right.reshape(T.shape[1:]))]
 
 
-def best_of(T: Array, starts: list[list[Vector]], gain: float) -> tuple[float, list[Vector]]:
+def best_of(T: Any, starts: list[list[Vector]], gain: float) -> tuple[float, list[Vector]]:
     """Return the best value and vectors that the power method finds from several starts."""
     tried = []
     for start in starts:
@@ -130,8 +199,18 @@ def best_of(T: Array, starts: list[list[Vector]], gain: float) -> tuple[float, l
     return value, vectors
 
 
-def improve(T: Array, vectors: list[Vector]) -> float:
-    """Replace each vector in turn by the best one for the others; return the value at the end.
+def improve(T: Any, vectors: list[Vector]) -> float:
+    """Replace each vector in turn by the best one for the others; return the value at the end."""
+    if isinstance(T, np.ndarray):
+        return _improve_array(T, vectors)
+    for axis in range(len(vectors)):
+        slopes = T.contracted([vector[None] for vector in vectors], axis)
+        (vectors[axis],), (value,) = nonnegative_units(slopes, None)
+    return float(value)
+
+
+def _improve_array(T: Array, vectors: list[Vector]) -> float:
+    """Do what `improve` does for an array.
 
     T is multiplied with the vectors of the axes behind the current one once for all: these products
     are kept, and those of the axes before it are made on the way.
@@ -139,7 +218,7 @@ def improve(T: Array, vectors: list[Vector]) -> float:
     behind: list[Any] = [T]  # T times the last vectors: the first axes are left
     for vector in reversed(vectors[1:]):
         behind.append(behind[-1] @ vector)
-    before: Array = np.ones(1)
+    before: Array = np.ones(1, dtype=T.dtype)
     for axis, (left, vector) in enumerate(zip(reversed(behind), vectors, strict=True)):
         slopes = before @ left.reshape(len(before), len(vector))
         (vectors[axis],), (value,) = nonnegative_units(slopes[None], None)

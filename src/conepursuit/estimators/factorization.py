@@ -199,9 +199,9 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.held_out_path_ = path * self._scale(data)
         fit = self._factorize(data, int(rank), rng)
         scale = self._scale(data)
-        self.components_ = fit.right * np.sqrt(data.unit)
+        self.components_ = fit.factors[1] * np.sqrt(data.unit)
         self.rank_path_, self.oracle_accuracy_ = scale * fit.path, fit.accuracy
-        self.n_components_, self.n_iter_ = len(fit.right), len(fit.values) - 1
+        self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
         root = np.sqrt(2.0 * fit.fit)
         self.reconstruction_err_ = float(root * (np.sqrt(scale) if data.divergence else data.unit))
         if not fit.converged:
@@ -225,7 +225,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if tall:
             data, penalties = data.transposed(), penalties[::-1]
         fit = factorize(
-            data.loss(penalties, greedy=self.correction == "gcd"),
+            data.loss(penalties, correction=self.correction),
             rank,
             algorithm=self.algorithm,
             growth=float(self.rank_growth),
@@ -235,7 +235,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             rounds=self.oracle_rounds,
             extra=None if rng is None else rng.random_sample(data.shape[1]),
         )
-        return replace(fit, left=fit.right, right=fit.left) if tall else fit
+        return replace(fit, factors=fit.factors[::-1]) if tall else fit
 
     def transform(self, X: Any, *, entry_weight: Any = None) -> Array:
         """Return the W >= 0 that is best for H, shape (n_samples, n_components).
@@ -267,7 +267,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _penalties(self, shape: tuple[int, int]) -> tuple[Penalty, Penalty]:
+    def _penalties(self, shape: tuple[int, ...]) -> tuple[Penalty, Penalty]:
         """Return the penalties of W and H, with alpha_W * n_features and alpha_H * n_samples."""
         n_samples, n_features = shape
         one, two = float(self.l1_ratio), 1.0 - float(self.l1_ratio)

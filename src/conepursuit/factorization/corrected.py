@@ -9,8 +9,9 @@ import numpy as np
 
 from conepursuit.arrays import is_integer
 from conepursuit.atoms.rank_one import NonnegativeRankOne, RankOnes
+from conepursuit.atoms.rank_one_tensor import NonnegativeRankOneTensor
 from conepursuit.factorization.divergence import DivergenceLoss
-from conepursuit.factorization.losses import FactorLoss
+from conepursuit.factorization.losses import FactorLoss, weighted
 from conepursuit.factorization.squared import SquaredLoss, WeightedSquaredLoss
 from conepursuit.objectives import KullbackLeibler, LeastSquares
 from conepursuit.objectives.base import Objective
@@ -25,15 +26,15 @@ from conepursuit.pursuit.iterate import Direction, Iterate, Local
 class Corrected:
     """An algorithm whose atoms are corrected after every step, line 8 of Algorithm 1 of [1].
 
-    For the cone of `NonnegativeRankOne`: all weights and atoms are taken as two factors, and sweeps
-    over both never raise f and add no atom.
+    For the cones of `NonnegativeRankOne` and `NonnegativeRankOneTensor`: all weights and atoms are
+    taken as one factor for each axis, and sweeps over all of them never raise f and add no atom.
 
     Parameters
     ----------
     algorithm : Algorithm
         What chooses atoms and weights, such as ``FCMP()``.
     sweeps : int
-        Sweeps over both factors after every step.
+        Sweeps over all factors after every step.
     greedy : bool
         For least squares: by greedy coordinate descent, as in the paper, not by hierarchical
         least squares.
@@ -69,10 +70,12 @@ class Corrected:
         self.algorithm.check(objective, domain)
         if not (is_integer(self.sweeps) and self.sweeps >= 1):
             raise ValueError(f"sweeps must be a positive integer; got {self.sweeps!r}.")
-        rank_one = isinstance(domain.atoms, NonnegativeRankOne) and isinstance(domain, Cone)
+        kinds = NonnegativeRankOne, NonnegativeRankOneTensor
+        rank_one = isinstance(domain.atoms, kinds) and isinstance(domain, Cone)
         if not rank_one or domain.penalty:
             raise ValueError(
-                "Corrected moves the atoms of Cone(NonnegativeRankOne(shape)) without a penalty; "
+                "Corrected moves the atoms of Cone(NonnegativeRankOne(shape)) or "
+                "Cone(NonnegativeRankOneTensor(shape)) without a penalty; "
                 f"got {describe(domain)} with penalty {domain.penalty:g}."
             )
         factor_loss(objective)
@@ -97,28 +100,29 @@ class Corrected:
         """Return the iterate with atoms and weights after the sweeps."""
         atoms = iterate.atoms
         assert isinstance(atoms, RankOnes)
-        left = iterate.weights[:, None] * atoms.left
-        left, right, _, _ = loss.corrected(left, atoms.right, self.sweeps, 0.0)
-        lengths = np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1)
-        weights = lengths[0] * lengths[1]
+        factors, _, _ = loss.corrected(
+            weighted(iterate.weights, tuple(atoms.factors)), self.sweeps, 0.0
+        )
+        lengths = [np.linalg.norm(factor, axis=1) for factor in factors]
+        weights = np.prod(lengths, axis=0)
         kept = np.flatnonzero(weights > 0)
         units = [
             factor[kept] / length[kept, None]
-            for factor, length in zip((left, right), lengths, strict=True)
+            for factor, length in zip(factors, lengths, strict=True)
         ]
         return Iterate(iterate.x, type(atoms).of(*units), weights[kept]).recomputed()
 
 
 def factor_loss(objective: Objective, greedy: bool = False) -> FactorLoss:
-    """Return the loss of two factors whose value is that of an objective at their product."""
+    """Return the loss of factors whose value is that of an objective at their product."""
     if isinstance(objective, FactoredLeastSquares):
-        return SquaredLoss(objective.X, greedy=greedy)
+        return SquaredLoss(objective.X, correction="gcd" if greedy else "hals")
     if isinstance(objective, FactoredKullbackLeibler):
         return DivergenceLoss(objective.X)
     shifted: Any = getattr(objective, "shift", 0.0)
     if type(objective) is LeastSquares:
         if objective.weights is None:
-            return SquaredLoss(objective.y, greedy=greedy)
+            return SquaredLoss(objective.y, correction="gcd" if greedy else "hals")
         return WeightedSquaredLoss(objective.y, objective.weights)
     if type(objective) is KullbackLeibler and not shifted:
         return DivergenceLoss(objective.y, objective.weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.factorization.divergence import DivergenceLoss
-from conepursuit.factorization.losses import FactorLoss, Penalty
+from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Penalty
 from conepursuit.factorization.squared import ObservedSquaredLoss, SquaredLoss, WeightedSquaredLoss
 from conepursuit.kernels import factorization as kernels
 from conepursuit.least_squares.api import nnls
@@ -20,6 +20,7 @@ from conepursuit.least_squares.gram import nnls_gram
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.objectives import KullbackLeibler, LeastSquares
 from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
+from conepursuit.tensors import SparseTensor
 
 SMALLEST_UNIT, LARGEST_UNIT = 1e-60, 1e60
 """Bounds of the largest entry of data that are used as they are.
@@ -39,11 +40,11 @@ SWEEPS = 200
 
 @dataclass(frozen=True)
 class FactorData:
-    """Data X >= 0 of shape (m, n), with weights for the entries.
+    """Data X >= 0, a matrix or a tensor, with weights for the entries.
 
     Attributes
     ----------
-    X : array or csr_array
+    X : array, csr_array or SparseTensor
         The data divided by `unit`; missing entries hold finite numbers.
     M : array or csr_array or None
         The weights; None if all entries count the same.
@@ -67,23 +68,36 @@ class FactorData:
         return cls(X if unit == 1.0 else X / unit, M, divergence, unit)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = self.X.shape
-        return rows, columns
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        shape: tuple[int, ...] = self.X.shape
+        return shape
 
-    def transposed(self) -> FactorData:
-        """Return the data with rows and columns swapped."""
-        turned = sparse.csr_array if sparse.issparse(self.X) else np.asarray
-        M = None if self.M is None else turned(self.M.T)
-        return FactorData(turned(self.X.T), M, self.divergence, self.unit)
+    def transposed(self, axes: Sequence[int] = (1, 0)) -> FactorData:
+        """Return the data with their axes in another order, by default rows and columns swapped.
 
-    def loss(self, penalties: tuple[Penalty, Penalty], *, greedy: bool = False) -> FactorLoss:
+        Tensors are made contiguous; matrices are not copied.
+        """
+
+        def turned(T: Any) -> Any:
+            if isinstance(T, SparseTensor):
+                return T.transposed(axes)
+            if sparse.issparse(T):
+                return sparse.csr_array(T.T)
+            return T.T if T.ndim == 2 else np.ascontiguousarray(T.transpose(axes))
+
+        M = None if self.M is None else turned(self.M)
+        return FactorData(turned(self.X), M, self.divergence, self.unit)
+
+    def loss(
+        self, penalties: tuple[Penalty, ...] = NO_PENALTIES, *, correction: str | None = None
+    ) -> FactorLoss:
         """Return the loss that updates factors of these data."""
         if self.divergence:
             return DivergenceLoss(self.X, self.M, penalties)
         if self.M is None:
-            return SquaredLoss(self.X, penalties, greedy=greedy)
+            kind = correction if correction in ("gcd", "bpp") else "hals"
+            return SquaredLoss(self.X, penalties, correction=kind)
         if sparse.issparse(self.X):
             return ObservedSquaredLoss(self.X, self.M, penalties)
         return WeightedSquaredLoss(self.X, self.M, penalties)

@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from conepursuit.arrays import Array
-from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Penalty, settled
+from conepursuit.arrays import Array, Vector
+from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Factors, Penalty, settled
 from conepursuit.factorization.squared import SINGLE
 from conepursuit.kernels import factorization as kernels
-from conepursuit.low_rank import FactoredMatrix, product_at
+from conepursuit.low_rank import FactoredTensor, kept_as_factors, product_at
+from conepursuit.tensors import (
+    SparseTensor,
+    Unfoldings,
+    component_products,
+    marginals,
+    outer_sum,
+    row_products,
+    without,
+)
 
 NONE = np.empty((0, 0))
 """Stands for the weights of entries that all count the same."""
@@ -35,48 +44,67 @@ Quotients above LIMIT, or below its inverse, are set to these bounds.
 
 
 class DivergenceLoss(FactorLoss):
-    """sum_ij m_ij (X_ij log(X_ij / Z_ij) - X_ij + Z_ij), Z = F'G; updates are multiplicative.
+    """sum_i m_i (X_i log(X_i / Z_i) - X_i + Z_i) over all entries; updates are multiplicative.
 
     Parameters
     ----------
-    X : array or csr_array of shape (m, n)
-        The data; what a sparse matrix does not store is zero.
-    M : array of shape (m, n), optional
+    X : array, csr_array or SparseTensor
+        The data; what is not stored is zero.
+    M : array, optional
         Weights of the entries of an array.
     penalties : tuple of Penalty
-        Of F and of G.
+        Of each factor.
     """
 
     splits = True
 
     def __init__(
-        self, X: Any, M: Any = None, penalties: tuple[Penalty, Penalty] = NO_PENALTIES
+        self, X: Any, M: Any = None, penalties: tuple[Penalty, ...] = NO_PENALTIES
     ) -> None:
-        self.shape, self.penalties, self.sparse = X.shape, penalties, sparse.issparse(X)
-        if self.sparse:
+        self.shape, self.penalties = X.shape, penalties
+        self.sparse = not isinstance(X, np.ndarray)
+        if sparse.issparse(X):
             self.views = X, sparse.csr_array(X.T)
-            self.sides: Any = tuple((Y.data, Y.indices, Y.indptr) for Y in self.views)
+        elif self.sparse:
+            self.views = (X,)
         else:
-            Y, N = np.ascontiguousarray(X), NONE if M is None else np.ascontiguousarray(M)
-            self.sides = (Y, N), (Y.T.copy(), N.T.copy())
+            self.sides = Unfoldings(X, NONE if M is None else M)
         self.X, self.M = X, M
 
-    def _step(self, F: Array, G: Array, side: int, step: bool, evaluate: bool) -> float:
-        """Step factor `side` if `step`; return the divergence before if `evaluate`, else 0."""
-        mine, other = (F, G) if side == 0 else (G, F)
-        kernel: Any = kernels.update_sparse if self.sparse else kernels.update_dense
-        return float(kernel(*self.sides[side], mine, other, *self.penalties[side], step, evaluate))
+    def _step(self, factors: Factors, axis: int, step: bool, evaluate: bool) -> float:
+        """Step the factor of an axis if `step`; return the divergence before if `evaluate`."""
+        mine, others = factors[axis], without(factors, axis)
+        parts: Any = (*self.penalty(axis), step, evaluate)
+        if not self.sparse:
+            X, M = self.sides[axis]
+            return kernels.update_dense(X, M, mine, row_products(others), *parts)
+        sums: Vector = np.prod([other.sum(axis=1) for other in others], axis=0)
+        if isinstance(self.X, SparseTensor):
+            return self._step_blocks(factors, axis, sums, parts)
+        X = self.views[axis]  # a matrix
+        return kernels.update_sparse(X.data, X.indices, X.indptr, mine, others[0], sums, *parts)
 
-    def fit(self, F: Array, G: Array) -> float:
-        return self._step(F, G, 0, False, True)
+    def _step_blocks(self, factors: Factors, axis: int, sums: Vector, parts: Any) -> float:
+        """Do what `_step` does for a sparse tensor, by parts of the axis."""
+        places, total = self.X.places, 0.0
+        columns = [np.ascontiguousarray(factor.T) for factor in factors]
+        for indices, where, ends in places.blocks(axis):
+            rows, mine = places.rows(columns, where, skipped=axis), factors[axis][:, indices].copy()
+            data, each = self.X.data[where], np.arange(len(rows))
+            total += kernels.update_sparse(data, each, ends, mine, rows.T, sums, *parts)
+            factors[axis][:, indices] = mine
+        return total
 
-    def update(self, F: Array, G: Array, side: int) -> None:
-        self._step(F, G, side, True, False)
+    def fit(self, factors: Factors) -> float:
+        return self._step(factors, 0, False, True)
+
+    def update(self, factors: Factors, axis: int) -> None:
+        self._step(factors, axis, True, False)
 
     def corrected(
-        self, F: Array, G: Array, sweeps: int, tol: float
-    ) -> tuple[Array, Array, list[float], bool]:
-        """Improve both factors in turn, with extrapolation; the value never rises.
+        self, factors: Factors, sweeps: int, tol: float
+    ) -> tuple[Factors, list[float], bool]:
+        """Improve all factors in turn, with extrapolation; the value never rises.
 
         Notes
         -----
@@ -90,25 +118,31 @@ class DivergenceLoss(FactorLoss):
         [1] L. T. K. Hien, V. Leplat, N. Gillis. Block majorization minimization with
         extrapolation and application to beta-NMF. SIAM J. Math. Data Sci. 2025.
         """
-        at, ahead, age = (F, G), (F, G), 0
+        at, ahead, age = factors, factors, 0
         values: list[float] = []
         for sweep in range(sweeps + 1):
-            left = ahead[0].copy()
-            value = self._step(left, ahead[1], 0, sweep < sweeps, True) + self.cost(*ahead)
+            value, first = self._first_step(ahead, sweep < sweeps)
             if values and value > values[-1] and age:
-                ahead, age, left = at, 0, at[0].copy()
-                value = self._step(left, at[1], 0, sweep < sweeps, True) + self.cost(*at)
+                ahead, age = at, 0
+                value, first = self._first_step(at, sweep < sweeps)
             if values and value > values[-1]:
-                return *at, values, True  # by rounding: nothing moves
+                return at, values, True  # by rounding: nothing moves
             values.append(value)
             if sweep == sweeps or settled(values, tol):
-                return *ahead, values, sweep < sweeps or sweeps == 0
-            right = ahead[1].copy()
-            self._step(left, right, 1, True, False)
+                return ahead, values, sweep < sweeps or sweeps == 0
+            new = [first, *(factor.copy() for factor in ahead[1:])]
+            for axis in range(1, len(new)):
+                self.update(tuple(new), axis)
             share, age = min(SHARE, age / (age + RAMP)), age + 1
-            ahead = self._beyond(left, at[0], share), self._beyond(right, at[1], share)
-            at = left, right
+            pairs = zip(new, at, strict=True)
+            ahead, at = tuple(self._beyond(one, two, share) for one, two in pairs), tuple(new)
         raise AssertionError("the last sweep returns")
+
+    def _first_step(self, factors: Factors, step: bool) -> tuple[float, Array]:
+        """Return the value, and the first factor after its step if `step`."""
+        first = factors[0].copy()
+        value = self._step((first, *factors[1:]), 0, step, True) + self.cost(factors)
+        return value, first
 
     def cleaned(self, F: Array) -> Array:
         """Return a factor with 0 for entries that multiplicative steps have made `VANISHING`."""
@@ -124,37 +158,49 @@ class DivergenceLoss(FactorLoss):
         kernels.extrapolate(new, old, share, LIMIT, out)
         return out
 
-    def first(self) -> tuple[Array, Array]:
-        """Return the sums of rows and columns, the best factors of rank one without weights."""
-        X = self.X if self.M is None else self.X * self.M
-        rows, columns = np.asarray(X.sum(axis=1)), np.asarray(X.sum(axis=0))
-        root = np.sqrt(float(rows.sum())) or 1.0
-        return rows[None, :] / root, columns[None, :] / root
+    def first(self) -> Factors:
+        """Return the sums over all axes but one, the best factors of rank one without weights."""
+        return marginals(self.X if self.M is None else self.X * self.M)
 
-    def descent(self, F: Array, G: Array) -> Any:
+    def descent(self, factors: Factors) -> Any:
         if self.sparse:
-            data, indices, indptr = self.sides[0]
-            model = product_at(self.X, F, G)
-            quotients = np.divide(data, model, out=np.zeros_like(data), where=model > 0)
-            lost = (data > 0) & (model <= 0)
-            quotients[lost] = max(float(quotients.max(initial=1.0)), 1.0)
-            ratio = sparse.csr_array((quotients, indices, indptr), self.shape)
-            return FactoredMatrix(-np.ones((1, self.shape[0])), np.ones((1, self.shape[1])), ratio)
-        model = F.T @ G
+            return self._sparse_descent(factors)
+        model = outer_sum(factors)
         out = np.empty(self.shape, np.float32 if model.size >= SINGLE else np.float64)
         X, M = self.sides[0]
-        kernels.slopes(X, M, model, out)
+        kernels.slopes(X, M, as_rows(model), as_rows(out))
         return out
 
-    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
+    def _sparse_descent(self, factors: Factors) -> FactoredTensor:
+        data, tensor = self.X.data, isinstance(self.X, SparseTensor)
+        model = self.X.at(factors) if tensor else product_at(self.X, factors[0], factors[1])
+        quotients = np.divide(data, model, out=np.zeros_like(data), where=model > 0)
+        lost = (data > 0) & (model <= 0)
+        quotients[lost] = max(float(quotients.max(initial=1.0)), 1.0)
+        first, *others = (np.ones((1, n)) for n in self.shape)
+        return kept_as_factors([-first, *others], self._stored(quotients))
+
+    def _stored(self, data: Vector) -> Any:
+        """Return sparse data with other entries at the same places."""
+        if isinstance(self.X, SparseTensor):
+            return SparseTensor(self.X.places, data)
+        return sparse.csr_array((data, self.X.indices, self.X.indptr), self.shape)
+
+    def smoothness(self, factors: Factors, old: int, descent: Any) -> float:
+        new = tuple(factor[old:] for factor in factors)
         if self.sparse:
-            quotients, X = descent.base.data, self.X
+            quotients, data = descent.base.data, self.X.data
             share = np.divide(
-                quotients * quotients, X.data, out=np.zeros_like(quotients), where=X.data > 0
+                quotients * quotients, data, out=np.zeros_like(quotients), where=data > 0
             )
-            bend = sparse.csr_array((share, X.indices, X.indptr), self.shape)
-            found = np.einsum("ki,ki->k", F[old:] ** 2 @ bend, G[old:] ** 2)
+            found = component_products(self._stored(share), tuple(each**2 for each in new))
             return max(float(found.max()), TINY)
-        (data, M), model = self.sides[0], F[:old].T @ G[:old]
-        new = zip(F[old:], G[old:], strict=True)
-        return max(max(kernels.curvature(data, M, model, u, v) for u, v in new), TINY)
+        model = as_rows(outer_sum(tuple(factor[:old] for factor in factors)))
+        pairs = zip(new[0], row_products(new[1:]), strict=True)
+        X, M = self.sides[0]
+        return max(max(kernels.curvature(X, M, model, u, v) for u, v in pairs), TINY)
+
+
+def as_rows(T: Array) -> Array:
+    """Return a contiguous tensor as a matrix with its first axis as rows."""
+    return T.reshape(len(T), -1)

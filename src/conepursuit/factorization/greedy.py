@@ -1,19 +1,22 @@
 """Non-negative factorisation, one atom at a time: the oracle, the weights, then all atoms.
 
-This is the loop of `minimize` on `NonnegativeRankOne` with corrected atoms, arranged so that each
-product with the data serves all that need it.
+This is the loop of `minimize` on `NonnegativeRankOne` or `NonnegativeRankOneTensor` with corrected
+atoms, arranged so that each product with the data serves all that need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.atoms.power import leading_pair, nonnegative_pairs
-from conepursuit.factorization.losses import FactorLoss, settled
+from conepursuit.atoms.power import Bounds, leading_pair, nonnegative_pairs
+from conepursuit.atoms.rank_one_tensor import nonnegative_vectors
+from conepursuit.factorization.losses import FactorLoss, Factors, settled
+from conepursuit.tensors import marginals
 
 PASSING = 1e-4
 """Sweeps at a rank below the last end when their relative gain is at most this."""
@@ -23,6 +26,9 @@ BALANCED = 10
 
 TRIAL, TRIALS = 5, 4
 """Most sweeps after which ways to reach a new rank are compared, and how many ways there are."""
+
+LEAN_GAIN = 1e-2
+"""The relative gain of a round of the oracle's power method on a tensor that ends it."""
 
 ROUNDED = 1e-6
 """Relative gains and rises of the value up to this may be the rounding of float32.
@@ -38,13 +44,13 @@ class Factorization:
 
     Attributes
     ----------
-    left, right : arrays of shape (k, m) and (k, n)
-        The factors, one component per row; X is approximated by ``left.T @ right``.
+    factors : tuple of arrays of shape (k, n), n the length of an axis
+        One component per row. A matrix X is approximated by ``factors[0].T @ factors[1]``.
     path : array of shape (k,)
         The value at every rank on the way up, the last one after all sweeps. Where several atoms
         joined at a time, the ranks between have the value from before.
     accuracy : array of shape (k,)
-        delta, the accuracy of the oracle's answer, for each atom.
+        delta, the accuracy of the oracle's answer, for each atom; NaN where it was not asked.
     values : list of float
         The value after every sweep at the last rank.
     converged : bool
@@ -53,8 +59,7 @@ class Factorization:
         The loss without penalties, computed afresh.
     """
 
-    left: Array
-    right: Array
+    factors: Factors
     path: Vector
     accuracy: Vector
     values: list[float]
@@ -73,7 +78,7 @@ def factorize(
     tol: float = 1e-5,
     rounds: int = 0,
     extra: Array | None = None,
-    watch: Callable[[int, Array, Array], bool] | None = None,
+    watch: Callable[[Factors], bool] | None = None,
 ) -> Factorization:
     """Add rank-one atoms, and correct all of them by sweeps after each.
 
@@ -86,7 +91,8 @@ def factorize(
     algorithm : {"fcmp", "pwmp"}
         How weights are fitted when an atom joins.
     growth : float
-        How many atoms join at a time, as a share of those that are there; at least one.
+        How many atoms join at a time, as a share of those that are there; at least one. For a
+        tensor, the heaviest components are divided instead where this is positive.
     rank_sweeps : int
         Most sweeps at every rank but the last.
     max_iter, tol : int, float
@@ -94,124 +100,148 @@ def factorize(
     rounds, extra
         Of the oracle; see `NonnegativeRankOne`.
     watch : callable, optional
-        Called with the rank and the factors at every rank; True stops there.
+        Called with the factors at every rank; True stops there.
     """
-    F, G = np.zeros((0, loss.shape[0])), np.zeros((0, loss.shape[1]))
+    factors: Factors = tuple(np.zeros((0, n)) for n in loss.shape)
     path: list[float] = []
     accuracy: list[float] = []
-    zero = np.zeros((1, loss.shape[0])), np.zeros((1, loss.shape[1]))
-    values, converged = [loss.value(*zero)], True
-    while len(F) < n_components:
-        before = F, G, values[-1]
-        more = min(1 + int(growth * len(F)), n_components - len(F))
-        F, G, deltas = _extended(loss, F, G, more, algorithm, rounds, extra)
-        if loss.splits and rank_sweeps and growth == 0 and len(F) > 1:
-            F, G = _best(loss, (F, G), before[:2], min(rank_sweeps, TRIAL))
-        if len(F) < n_components:
-            F, G, values, converged = _swept(loss, F, G, rank_sweeps, PASSING)
+    values, converged = [loss.value(tuple(np.zeros((1, n)) for n in loss.shape))], True
+    while (rank := len(factors[0])) < n_components:
+        before, last = factors, values[-1]
+        more = min(1 + int(growth * rank), n_components - rank)
+        if growth and len(loss.shape) > 2:
+            factors = _halved(factors, more) if rank else marginals(loss.X)
+            deltas = more * [np.nan]
         else:
-            F, G, values, converged = _finished(loss, F, G, max_iter, tol)
-        if values[-1] > before[2] * (1 + ROUNDED):  # the penalty of an atom can exceed its gain
-            F, G = _padded(before[0], more), _padded(before[1], more)
-            values = [before[2]]
+            factors, deltas = _extended(loss, factors, more, algorithm, rounds, extra)
+            if loss.splits and rank_sweeps and not growth and rank:
+                factors = _best(loss, factors, before, min(rank_sweeps, TRIAL))
+        if rank + more < n_components:
+            factors, values, converged = _swept(loss, factors, rank_sweeps, PASSING)
+        else:
+            factors, values, converged = _finished(loss, factors, max_iter, tol)
+        if values[-1] > last * (1 + ROUNDED):  # the penalty of an atom can exceed its gain
+            factors, values = _padded(before, more), [last]
         accuracy += deltas
-        path += (len(deltas) - 1) * [before[2]] + [values[-1]]
-        if watch is not None and watch(len(F), F, G):
+        path += (len(deltas) - 1) * [last] + [values[-1]]
+        if watch is not None and watch(factors):
             break
-    F, G = loss.cleaned(F), loss.cleaned(G)
-    fit = loss.audit(F, G)
-    return Factorization(F, G, np.array(path), np.array(accuracy), values, converged, fit)
+    factors = tuple(loss.cleaned(factor) for factor in factors)
+    fit = loss.audit(factors)
+    return Factorization(factors, np.array(path), np.array(accuracy), values, converged, fit)
 
 
 def _extended(
     loss: FactorLoss,
-    F: Array,
-    G: Array,
+    factors: Factors,
     more: int,
     algorithm: str,
     rounds: int,
-    extra: Array | None,
-) -> tuple[Array, Array, list[float]]:
+    extra: Any,
+) -> tuple[Factors, list[float]]:
     """Return the factors with more atoms, all weights fitted, and the accuracy of each."""
-    first = loss.first() if not len(F) else None
+    first, old = None if len(factors[0]) else loss.first(), len(factors[0])
     if first is not None:  # the minimiser of rank one, but for weights and penalties
-        return *first, [1.0]
-    descent = loss.descent(F, G)
-    found, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
+        return first, [1.0]
+    descent = loss.descent(factors)
+    found, bounds = _oracle(descent, more, rounds, extra)
     bound = bounds.measured
-    deltas = [max(pair.value, 0.0) / bound if bound > 0 else 1.0 for pair in found]
-    found = [pair for pair in found if pair.value > 0]
-    old, missing = len(F), more - len(found)
+    deltas = [max(value, 0.0) / bound if bound > 0 else 1.0 for value, _ in found]
+    new = [vectors for value, vectors in found if value > 0]
     deltas += (more - len(deltas)) * deltas[-1:]
-    if found:
-        F = np.vstack([F, *(pair.left for pair in found)])
-        G = np.vstack([G, *(pair.right for pair in found)])
-        F, G = loss.join(F, G, old, algorithm, descent)
-    return _padded(F, missing), _padded(G, missing), deltas
+    if new:
+        added = zip(factors, zip(*new, strict=True), strict=True)
+        factors = tuple(np.vstack([factor, *vectors]) for factor, vectors in added)
+        factors = loss.join(factors, old, algorithm, descent)
+    return _padded(factors, more - len(new)), deltas
 
 
-def _best(
-    loss: FactorLoss, joined: tuple[Array, Array], before: tuple[Array, Array], sweeps: int
-) -> tuple[Array, Array]:
+def _oracle(
+    descent: Any, more: int, rounds: int, extra: Any
+) -> tuple[list[tuple[float, list[Vector]]], Bounds]:
+    """Return the values and the vectors of atoms that descend steeply, and bounds on all values."""
+    if len(descent.shape) > 2:
+        value, vectors, bounds = nonnegative_vectors(
+            descent, rounds=rounds, extra=extra, gain=LEAN_GAIN, axes=1 if not rounds else None
+        )
+        return [(value, vectors)], bounds
+    pairs, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
+    return [(pair.value, [pair.left, pair.right]) for pair in pairs], bounds
+
+
+def _best(loss: FactorLoss, joined: Factors, before: Factors, sweeps: int) -> Factors:
     """Return the best factors after a few sweeps, with one more atom or with a component divided.
 
     `joined` are the factors with the atom, `before` those without. An atom that descends steeply is
     often small, and leaves the others as they are. Where data fall into parts of one size, it is
     better to divide the heaviest component: by the signs of a leading pair, or at random.
     """
-    (F, G), rng = before, np.random.default_rng(len(before[0]))
-    pair = leading_pair(loss.descent(F, G), rng.standard_normal((G.shape[1],)))
-    ways = [joined, _divided(F, G, np.sign(pair.left), np.sign(pair.right))]
-    for _ in range(TRIALS - 2):
-        shares = [rng.uniform(-1.0, 1.0, (factor.shape[1],)) for factor in before]
-        ways.append(_divided(F, G, *shares))
-    tried = [_swept(loss, *factors, sweeps, 0.0) for factors in ways]
-    left, right, _, _ = min(tried, key=lambda each: each[2][-1])
-    return left, right
+    rng, ways = np.random.default_rng(len(before[0])), [joined]
+    if len(before) == 2:
+        pair = leading_pair(loss.descent(before), rng.standard_normal((before[1].shape[1],)))
+        ways.append(_divided(before, [np.sign(pair.left)[None], np.sign(pair.right)[None]]))
+    while len(ways) < TRIALS:
+        shares = [rng.uniform(-1.0, 1.0, (1, factor.shape[1])) for factor in before]
+        ways.append(_divided(before, shares))
+    tried = [_swept(loss, factors, sweeps, 0.0) for factors in ways]
+    return min(tried, key=lambda each: each[1][-1])[0]
 
 
-def _divided(F: Array, G: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
-    """Return the factors with the heaviest component divided in two, without new zeros.
+def _halved(factors: Factors, more: int) -> Factors:
+    """Return the factors with the heaviest components divided in two at random."""
+    rng = np.random.default_rng(len(factors[0]))
+    more = min(more, len(factors[0]))
+    return _divided(factors, [rng.uniform(-1.0, 1.0, (more, f.shape[1])) for f in factors])
 
-    `rows` and `columns`, between -1 and 1, say which part gets more of an entry.
+
+def _divided(factors: Factors, shares: list[Array]) -> Factors:
+    """Return the factors with the heaviest components divided in two, without new zeros.
+
+    `shares`, between -1 and 1, say which part gets more of an entry, with a row for each component
+    that is divided.
     """
-    heaviest = int((F.sum(axis=1) * G.sum(axis=1)).argmax())
-    halves = []
-    for factor, share in ((F, rows), (G, columns)):
-        part, most = factor[heaviest], 0.5 + 0.3 * share
+    masses = np.prod([factor.sum(axis=1) for factor in factors], axis=0)
+    heaviest = np.argsort(masses, kind="stable")[::-1][: len(shares[0])]
+    # two parts of 2^-d, for d axes, add up to the whole if the parts are multiplied with this
+    scale, halves = 2.0 ** (1.0 - 1.0 / len(factors)), []
+    for factor, share in zip(factors, shares, strict=True):
+        part, most = scale * factor[heaviest], 0.5 + 0.3 * share
         rest = np.delete(factor, heaviest, axis=0)
         halves.append(np.vstack([rest, part * most, part * (1.0 - most)]))
-    return halves[0], halves[1]
+    return tuple(halves)
 
 
 def _finished(
-    loss: FactorLoss, F: Array, G: Array, sweeps: int, tol: float
-) -> tuple[Array, Array, list[float], bool]:
+    loss: FactorLoss, factors: Factors, sweeps: int, tol: float
+) -> tuple[Factors, list[float], bool]:
     """Sweep until the gain is at most `tol`, in float32 at first if the loss is `coarse`."""
     rough: list[float] = []
     if loss.coarse:
-        F, G, rough, _ = _swept(loss, F, G, sweeps, max(tol, ROUNDED))
+        factors, rough, _ = _swept(loss, factors, sweeps, max(tol, ROUNDED))
         loss.refine()
-    F, G, values, converged = _swept(loss, F, G, sweeps - max(len(rough) - 1, 0), tol)
-    return F, G, rough[:-1] + values, converged
+    left = sweeps - max(len(rough) - 1, 0)
+    factors, values, converged = _swept(loss, factors, left, tol)
+    return factors, rough[:-1] + values, converged
 
 
 def _swept(
-    loss: FactorLoss, F: Array, G: Array, sweeps: int, tol: float
-) -> tuple[Array, Array, list[float], bool]:
+    loss: FactorLoss, factors: Factors, sweeps: int, tol: float
+) -> tuple[Factors, list[float], bool]:
     """Sweep; penalised factors are balanced every few sweeps."""
     if not loss.penalised:
-        return loss.corrected(F, G, sweeps, tol)
+        return loss.corrected(factors, sweeps, tol)
     values: list[float] = []
     while True:
-        F, G = loss.balanced(F, G)
+        factors = loss.balanced(factors)
         few = min(sweeps - max(len(values) - 1, 0), BALANCED)
-        F, G, more, converged = loss.corrected(F, G, few, tol)
+        factors, more, converged = loss.corrected(factors, few, tol)
         values = values[:-1] + more
         if len(more) == 1 or len(values) > sweeps or (converged and settled(values, tol)):
-            return F, G, values, converged
+            return factors, values, converged
 
 
-def _padded(F: Array, count: int) -> Array:
-    """Return a factor with more components, which are zero."""
-    return np.vstack([F, np.zeros((count, F.shape[1]))]) if count else F
+def _padded(factors: Factors, count: int) -> Factors:
+    """Return the factors with more components, which are zero."""
+    if not count:
+        return factors
+    return tuple(np.vstack([factor, np.zeros((count, factor.shape[1]))]) for factor in factors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from scipy.special import kl_div
 from conepursuit.arrays import Array, Vector
 from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import factorize
-from conepursuit.factorization.losses import FactorLoss, Penalty
+from conepursuit.factorization.losses import FactorLoss, Factors, Penalty
+from conepursuit.tensors import Places, SparseTensor
 
 SHARE = 0.1
 """Share of the entries, or of those that a sparse matrix stores, that is held out."""
@@ -44,20 +46,24 @@ PATIENCE = 3
 
 
 class Entries(NamedTuple):
-    """Entries that are held out: their places, values and weights."""
+    """Entries that are held out: their places along each axis, values and weights."""
 
-    rows: Array
-    columns: Array
+    places: tuple[Array, ...]
     values: Vector
     weights: Vector
 
-    def losses(self, F: Array, G: Array, divergence: bool) -> Vector:
+    def model(self, factors: Factors) -> Vector:
+        """Return the sum of all components at the places."""
+        parts = [factor[:, place] for factor, place in zip(factors, self.places, strict=True)]
+        return np.asarray(np.prod(parts, axis=0).sum(axis=0))
+
+    def losses(self, factors: Factors, divergence: bool) -> Vector:
         """Return the loss of each entry.
 
         Models are clipped at twice the largest value and, for the divergence, at `FLOOR`, so that
         no single entry decides: one that no component reaches, or one of a row with few data.
         """
-        model = np.einsum("ki,ki->i", F[:, self.rows], G[:, self.columns])
+        model = self.model(factors)
         least = FLOOR * float(self.values.mean()) if divergence else 0.0
         model = np.clip(model, least, 2.0 * float(self.values.max()))
         losses: Vector = kl_div(self.values, model)
@@ -65,7 +71,7 @@ class Entries(NamedTuple):
 
 
 def choose_rank(
-    data: FactorData, penalties: tuple[Penalty, Penalty], rng: Any, **options: Any
+    data: FactorData, penalties: tuple[Penalty, ...], rng: Any, **options: Any
 ) -> tuple[int, Vector]:
     """Return the rank chosen by entries held out, and their mean loss at every rank tried.
 
@@ -84,18 +90,19 @@ def choose_rank(
         Of `factorize`.
     """
     entries, loss = held_out(data, penalties, rng)
-    zeros, sweeps = [np.zeros((1, n)) for n in data.shape], SWEEPS[data.divergence]
+    zeros, sweeps = tuple(np.zeros((1, n)) for n in data.shape), SWEEPS[data.divergence]
     shares = entries.weights / entries.weights.sum()
-    nothing = entries.losses(zeros[0], zeros[1], data.divergence)
+    nothing = entries.losses(zeros, data.divergence)
     path: list[Vector] = []
 
-    def watch(rank: int, F: Array, G: Array) -> bool:
-        path.append(entries.losses(F, G, data.divergence))
+    def watch(factors: Factors) -> bool:
+        path.append(entries.losses(factors, data.divergence))
         means = [shares @ losses for losses in path]
         exact = means[-1] <= EXACT * (shares @ nothing)
-        return exact or rank - 1 - int(np.argmin(means)) >= PATIENCE
+        return exact or len(means) - 1 - int(np.argmin(means)) >= PATIENCE
 
-    factorize(loss, min(data.shape), watch=watch, max_iter=sweeps, rank_sweeps=sweeps, **options)
+    most = prod(data.shape) // max(data.shape)  # so many components reproduce all data
+    factorize(loss, most, watch=watch, max_iter=sweeps, rank_sweeps=sweeps, **options)
     means = np.array([shares @ losses for losses in path])
     best = path[int(means.argmin())]
     differences = [losses - best for losses in path]
@@ -107,59 +114,61 @@ def choose_rank(
 
 
 def held_out(
-    data: FactorData, penalties: tuple[Penalty, Penalty], rng: Any
+    data: FactorData, penalties: tuple[Penalty, ...], rng: Any
 ) -> tuple[Entries, FactorLoss]:
     """Return entries chosen at random to be held out, and the loss of all others."""
-    if sparse.issparse(data.X) and data.M is None:
+    if not isinstance(data.X, np.ndarray) and data.M is None:
         return _of_sparse(data, penalties, rng)
     if sparse.issparse(data.X):
-        rows, columns = _stored(data.X)
+        M, flat = data.M, np.ravel_multi_index(_stored(data.X), data.shape)
         values, weights = data.X.data, data.M.data
     else:
         M = np.ones(data.shape) if data.M is None else data.M
-        rows, columns = np.nonzero(M)
-        values, weights = data.X[rows, columns], M[rows, columns]
-    count = min(max(1, int(SHARE * len(rows))), MOST)
-    chosen = rng.choice(len(rows), count, replace=False)
-    entries = Entries(rows[chosen], columns[chosen], values[chosen], weights[chosen])
+        flat = np.flatnonzero(M)
+        values, weights = data.X.ravel()[flat], M.ravel()[flat]
+    count = min(max(1, int(SHARE * len(flat))), MOST)
+    chosen, M = rng.choice(len(flat), count, replace=False), M.copy()
+    places = np.unravel_index(flat[chosen], data.shape)
+    entries = Entries(places, values[chosen], weights[chosen])
     if sparse.issparse(data.X):
-        M = data.M.copy()
         M.data[chosen] = 0.0
     else:
-        M = M.copy()
-        M[entries.rows, entries.columns] = 0.0
+        M[places] = 0.0
     return entries, replace(data, M=M).loss(penalties)
 
 
 def _of_sparse(
-    data: FactorData, penalties: tuple[Penalty, Penalty], rng: Any
+    data: FactorData, penalties: tuple[Penalty, ...], rng: Any
 ) -> tuple[Entries, FactorLoss]:
-    """Hold out some of the stored entries of a sparse matrix, and some of its zeros.
+    """Hold out some of the stored entries of sparse data, and some of their zeros.
 
     The weight of an entry is the number of entries of its kind, divided by how many are held out.
     """
-    X = sparse.csr_array(data.X)
-    m, n = X.shape
-    count = min(max(1, int(SHARE * X.nnz)), MOST // (1 + ZEROS))
+    X, size = data.X, prod(data.shape)
     stored = np.ravel_multi_index(_stored(X), X.shape)
-    some = rng.choice(stored, count, replace=False) if len(stored) else stored
-    zeros = np.setdiff1d(rng.randint(0, m * n, 2 * ZEROS * count), stored)
+    count = min(max(1, int(SHARE * len(stored))), MOST // (1 + ZEROS))
+    chosen = rng.choice(len(stored), count if len(stored) else 0, replace=False)
+    some = stored[chosen]
+    zeros = np.setdiff1d(rng.randint(0, size, 2 * ZEROS * count), stored)
     zeros = rng.permutation(zeros)[: ZEROS * count]
-    places = np.concatenate([some, zeros])
-    values = np.asarray(X[places // n, places % n]).reshape(-1)
-    stands_for = X.nnz / max(len(some), 1), (m * n - X.nnz) / max(len(zeros), 1)
+    values = np.zeros(len(some) + len(zeros))
+    values[: len(some)] = X.data[chosen]
+    stands_for = len(stored) / max(len(some), 1), (size - len(stored)) / max(len(zeros), 1)
     weights = np.repeat(stands_for, (len(some), len(zeros)))
-    entries = Entries(places // n, places % n, values, weights)
+    places = np.unravel_index(np.concatenate([some, zeros]), X.shape)
+    entries = Entries(places, values, weights)
     return entries, Imputed(X, entries, data.divergence, penalties)
 
 
-def _stored(X: Any) -> tuple[Array, Array]:
-    """Return the rows and columns of the entries that a csr_array stores, in their order."""
-    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices.astype(np.intp)
+def _stored(X: Any) -> tuple[Array, ...]:
+    """Return the places that sparse data store, in the order of their data."""
+    if sparse.issparse(X):
+        return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices.astype(np.intp)
+    return tuple(X.places.indices)
 
 
 class Imputed(FactorLoss):
-    """The loss of a sparse matrix without the entries held out, which the model replaces.
+    """The loss of sparse data without the entries held out, which the model replaces.
 
     Notes
     -----
@@ -169,7 +178,7 @@ class Imputed(FactorLoss):
 
     Parameters
     ----------
-    X : csr_array
+    X : csr_array or SparseTensor
         The data.
     entries : Entries
         What is held out.
@@ -178,41 +187,42 @@ class Imputed(FactorLoss):
     """
 
     def __init__(
-        self, X: Any, entries: Entries, divergence: bool, penalties: tuple[Penalty, Penalty]
+        self, X: Any, entries: Entries, divergence: bool, penalties: tuple[Penalty, ...]
     ) -> None:
         self.shape, self.penalties, self.entries = X.shape, penalties, entries
-        (m, n), rows, columns = X.shape, entries.rows, entries.columns
         stored = np.ravel_multi_index(_stored(X), X.shape)
-        places = np.union1d(stored, rows * n + columns)
+        own = np.ravel_multi_index(entries.places, X.shape)
+        places = np.union1d(stored, own)
         full = np.zeros(len(places))
         full[np.searchsorted(places, stored)] = X.data
-        ends = np.searchsorted(places, n * np.arange(m + 1))
-        self.inner = FactorData(
-            sparse.csr_array((full, places % n, ends), X.shape), None, divergence
-        ).loss(penalties)
-        across = np.sort(places % n * m + places // n)
-        self.slots = (
-            np.searchsorted(places, rows * n + columns),
-            np.searchsorted(across, columns * m + rows),
-        )
+        self.slots: tuple[Array, ...] = (np.searchsorted(places, own),)
+        if sparse.issparse(X):
+            m, n = X.shape
+            ends = np.searchsorted(places, n * np.arange(m + 1))
+            data: Any = sparse.csr_array((full, places % n, ends), X.shape)
+            across = np.sort(places % n * m + places // n)
+            self.slots += (np.searchsorted(across, own % n * m + own // n),)
+        else:
+            data = SparseTensor(Places(X.shape, np.array(np.unravel_index(places, X.shape))), full)
+        self.X = data
+        self.inner = FactorData(data, None, divergence).loss(penalties)
 
-    def _imputed(self, F: Array, G: Array) -> FactorLoss:
+    def _imputed(self, factors: Factors) -> FactorLoss:
         """Return the loss of all entries, with the model for those held out."""
-        model = np.einsum("ki,ki->i", F[:, self.entries.rows], G[:, self.entries.columns])
-        self.inner.rewrite(self.slots, model)
+        self.inner.rewrite(self.slots, self.entries.model(factors))
         return self.inner
 
-    def fit(self, F: Array, G: Array) -> float:
-        return self._imputed(F, G).fit(F, G)
+    def fit(self, factors: Factors) -> float:
+        return self._imputed(factors).fit(factors)
 
-    def descent(self, F: Array, G: Array) -> Any:
-        return self._imputed(F, G).descent(F, G)
+    def descent(self, factors: Factors) -> Any:
+        return self._imputed(factors).descent(factors)
 
-    def update(self, F: Array, G: Array, side: int) -> None:
-        self._imputed(F, G).update(F, G, side)
+    def update(self, factors: Factors, axis: int) -> None:
+        self._imputed(factors).update(factors, axis)
 
-    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
-        return self.inner.smoothness(F, G, old, descent)
+    def smoothness(self, factors: Factors, old: int, descent: Any) -> float:
+        return self.inner.smoothness(factors, old, descent)
 
-    def first(self) -> tuple[Array, Array] | None:
+    def first(self) -> Factors | None:
         return self.inner.first()

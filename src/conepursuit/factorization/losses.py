@@ -1,18 +1,20 @@
-"""Losses of a non-negative factorisation X ~ F'G: values, gradients, and updates of one factor.
+"""Losses of a non-negative factorisation: values, gradients, and updates of one factor.
 
-Factors are stored with one component per row, F of shape (k, rows) and G of shape (k, columns).
-An update never raises the loss.
+There is a factor for each axis of the data, F of shape (k, n) for an axis of length n, with one
+component per row. A matrix X is approximated by Z = F'G, a tensor by the sum of the outer products
+of the rows of all its factors. An update never raises the loss.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
+from conepursuit.tensors import component_grams, component_products
 
 ATTEMPTS = 12
 """How often the curvature of a model is raised before a new component gets no weight."""
@@ -37,6 +39,10 @@ Up to this share it counts as level, and the origin gives the weight; see `pairw
 """
 
 
+Factors: TypeAlias = tuple[Array, ...]
+"""One array for each axis of the data, with one component per row."""
+
+
 class Penalty(NamedTuple):
     """``linear * sum(F) + 1/2 * squared * ||F||^2`` of one factor."""
 
@@ -49,18 +55,23 @@ class Penalty(NamedTuple):
         return total + (0.5 * self.squared * float(np.vdot(F, F)) if self.squared else 0.0)
 
 
-NO_PENALTIES = Penalty(), Penalty()
+NO_PENALTY = Penalty()
+
+NO_PENALTIES: tuple[Penalty, ...] = ()
+"""Stands for factors without penalties, however many they are."""
 
 
 class FactorLoss(ABC):
-    """A loss of F'G with a penalty for each factor.
+    """A loss of the model Z of some factors, with a penalty for each.
 
     Attributes
     ----------
+    X : array, csr_array or SparseTensor
+        The data.
     shape : tuple of int
-        Rows and columns of the data.
+        The shape of the data.
     penalties : tuple of Penalty
-        Of F and of G.
+        Of each factor, for matrices; or none.
     views : tuple of csr_array
         Sparse data by rows and by columns; empty for arrays.
     coarse : bool
@@ -69,57 +80,62 @@ class FactorLoss(ABC):
         Whether to try at each rank if dividing a component is better than one more atom.
     """
 
-    shape: tuple[int, int]
-    penalties: tuple[Penalty, Penalty] = NO_PENALTIES
+    X: Any
+    shape: tuple[int, ...]
+    penalties: tuple[Penalty, ...] = NO_PENALTIES
     views: tuple[Any, ...] = ()
     coarse: bool = False
     splits: bool = False
 
     @abstractmethod
-    def fit(self, F: Array, G: Array) -> float:
-        """Return the loss of F'G without penalties."""
+    def fit(self, factors: Factors) -> float:
+        """Return the loss without penalties."""
 
     @abstractmethod
-    def descent(self, F: Array, G: Array) -> Any:
-        """Return minus the gradient with respect to F'G, an array or a FactoredMatrix."""
+    def descent(self, factors: Factors) -> Any:
+        """Return minus the gradient with respect to Z: an array, or kept as factors."""
 
     @abstractmethod
-    def update(self, F: Array, G: Array, side: int) -> float | None:
-        """Improve factor `side` (0: F, 1: G) in place; return the value if at hand, or None."""
+    def update(self, factors: Factors, axis: int) -> float | None:
+        """Improve the factor of an axis in place; return the value if at hand, or None."""
 
     @abstractmethod
-    def smoothness(self, F: Array, G: Array, old: int, descent: Any) -> float:
+    def smoothness(self, factors: Factors, old: int, descent: Any) -> float:
         """Return a guess of the curvature along components from `old` on, without weight yet."""
 
-    def join(
-        self, F: Array, G: Array, old: int, algorithm: str, descent: Any
-    ) -> tuple[Array, Array]:
+    def join(self, factors: Factors, old: int, algorithm: str, descent: Any) -> Factors:
         """Return the factors with weights fitted after the components from `old` on have joined.
 
         The model is the quadratic one of FCMP's variant 0, L times the Gram matrix. L is raised
         until the loss does not rise; after `ATTEMPTS` the new components get no weight.
         """
-        gram, start = (F @ F.T) * (G @ G.T), np.ones(len(F))
+        gram, start = component_grams(factors), np.ones(len(factors[0]))
         start[old:] = 0.0
-        scores = self.scores(F, G, start, descent)
-        before, curvature = self.fit(start[:, None] * F, G), self.smoothness(F, G, old, descent)
+        scores = self.scores(factors, start, descent)
+        before = self.fit(weighted(start, factors))
+        curvature = self.smoothness(factors, old, descent)
         for _ in range(ATTEMPTS):
             if algorithm == "fcmp":
                 weights = nonnegative(curvature * gram, scores, start, Cholesky())
             else:
                 weights = pairwise(curvature * gram, scores, start, old)
-            if self.fit(weights[:, None] * F, G) <= before:
-                return weights[:, None] * F, G
+            found = weighted(weights, factors)
+            if self.fit(found) <= before:
+                return found
             curvature *= 4.0
-        return start[:, None] * F, G
+        return weighted(start, factors)
+
+    def penalty(self, axis: int) -> Penalty:
+        """Return the penalty of the factor of an axis."""
+        return self.penalties[axis] if self.penalties else NO_PENALTY
 
     @property
     def penalised(self) -> bool:
         """Whether any factor has a penalty."""
         return any(any(penalty) for penalty in self.penalties)
 
-    def balanced(self, F: Array, G: Array) -> tuple[Array, Array]:
-        """Return the factors with the scales that cost least; the product stays.
+    def balanced(self, factors: Factors) -> Factors:
+        """Return the two factors of a matrix with the scales that cost least; the product stays.
 
         Notes
         -----
@@ -128,7 +144,8 @@ class FactorLoss(ABC):
         in the other.
         """
         if not self.penalised:
-            return F, G
+            return factors
+        F, G = factors
         dead = np.logical_not(F.any(axis=1) * G.any(axis=1))
         F, G = np.where(dead[:, None], 0.0, F), np.where(dead[:, None], 0.0, G)
         (f, ff), (g, gg) = self.penalties
@@ -144,27 +161,28 @@ class FactorLoss(ABC):
             log -= np.divide(rise - fall, bend, out=np.zeros_like(log), where=bend > 0)
         return F * np.exp(log)[:, None], G / np.exp(log)[:, None]
 
-    def scores(self, F: Array, G: Array, weights: Vector, descent: Any) -> Vector:
+    def scores(self, factors: Factors, weights: Vector, descent: Any) -> Vector:
         """Return the inner products of the gradient at these weights with all components."""
-        scores: Vector = -np.einsum("ki,ki->k", F @ descent, G)
-        return scores
+        return -component_products(descent, factors)
 
-    def value(self, F: Array, G: Array) -> float:
+    def value(self, factors: Factors) -> float:
         """Return the loss with the penalties."""
-        return self.fit(F, G) + self.cost(F, G)
+        return self.fit(factors) + self.cost(factors)
 
-    def cost(self, F: Array, G: Array) -> float:
-        """Return the penalties of both factors."""
-        return self.penalties[0](F) + self.penalties[1](G)
+    def cost(self, factors: Factors) -> float:
+        """Return the penalties of all factors."""
+        if not self.penalties:
+            return 0.0
+        return sum(one(factor) for one, factor in zip(self.penalties, factors, strict=True))
 
     def corrected(
-        self, F: Array, G: Array, sweeps: int, tol: float
-    ) -> tuple[Array, Array, list[float], bool]:
-        """Improve both factors in turn, with extrapolation; the value never rises.
+        self, factors: Factors, sweeps: int, tol: float
+    ) -> tuple[Factors, list[float], bool]:
+        """Improve all factors in turn, with extrapolation; the value never rises.
 
         Returns
         -------
-        F, G : arrays
+        factors : tuple of arrays
             The factors.
         values : list of float
             The value at the start and after every sweep.
@@ -182,34 +200,54 @@ class FactorLoss(ABC):
         [1] A. M. S. Ang, N. Gillis. Accelerating nonnegative matrix factorization algorithms using
         extrapolation. Neural Computation 2019.
         """
-        values = [self.value(F, G)]
-        at, ahead, last = (F, G), (F, G), (F, G)
+        values = [self.value(factors)]
+        at = ahead = last = factors
         beta, ceiling, momentum = MOMENTUM, 1.0, 0.0
         for _ in range(sweeps):
-            left = ahead[0].copy()
-            self.update(left, ahead[1], 0)
-            beyond = extrapolated(left, last[0], momentum)
-            right = ahead[1].copy()
-            value = self.update(beyond, right, 1)
-            if value is None:
-                value = self.value(beyond, right)
+            moved, new, value = self._swept(ahead, last, momentum)
             if value > values[-1] and momentum > 0:
                 values.append(values[-1])
                 ceiling, beta, momentum = beta, beta / CUT, 0.0
                 ahead = last = at
                 continue
             if value >= values[-1]:
-                return *at, values, True  # nothing moves but by rounding
+                return at, values, True  # nothing moves but by rounding
             values.append(value)
-            at, ahead = (beyond, right), (beyond, extrapolated(right, last[1], momentum))
-            last, momentum = (left, right), beta
+            at, ahead = moved, (*moved[:-1], extrapolated(new[-1], last[-1], momentum))
+            last, momentum = new, beta
             beta, ceiling = min(ceiling, GROWTH * beta), min(1.0, CEILING * ceiling)
             if settled(values, tol):
-                return *at, values, True
-        return *at, values, sweeps == 0
+                return at, values, True
+        return at, values, sweeps == 0
 
-    def rewrite(self, slots: tuple[Array, Array], values: Vector) -> None:
-        """Write new values for some of the entries that sparse data store, in both views."""
+    def _swept(
+        self, ahead: Factors, last: Factors, momentum: float
+    ) -> tuple[Factors, Factors, float]:
+        """Update all factors in turn.
+
+        Returns
+        -------
+        moved : tuple of arrays
+            The factors, each but the last extrapolated before the next was updated.
+        new : tuple of arrays
+            The factors as they were updated.
+        value : float
+            The value of `moved`.
+        """
+        moved, value = list(ahead), None
+        new: list[Array] = []
+        for axis in range(len(ahead)):
+            if new:
+                moved[axis - 1] = extrapolated(new[-1], last[axis - 1], momentum)
+            moved[axis] = moved[axis].copy()
+            value = self.update(tuple(moved), axis)
+            new.append(moved[axis])
+        if value is None:
+            value = self.value(tuple(moved))
+        return tuple(moved), tuple(new), value
+
+    def rewrite(self, slots: tuple[Array, ...], values: Vector) -> None:
+        """Write new values for some of the entries that sparse data store, in all views."""
         for view, places in zip(self.views, slots, strict=True):
             view.data[places] = values
 
@@ -217,17 +255,22 @@ class FactorLoss(ABC):
         """Return a factor with 0 for entries that have no effect."""
         return F
 
-    def audit(self, F: Array, G: Array) -> float:
-        """Return the loss of F'G without penalties, computed afresh from the residual."""
-        return self.fit(F, G)
+    def audit(self, factors: Factors) -> float:
+        """Return the loss without penalties, computed afresh from the residual."""
+        return self.fit(factors)
 
     def refine(self) -> None:
         """Compute to full precision from now on."""
         self.coarse = False
 
-    def first(self) -> tuple[Array, Array] | None:
-        """Return the factors of rank one to start from, where the loss of F'G = 0 is infinite."""
+    def first(self) -> Factors | None:
+        """Return the factors of rank one to start from, where the loss of Z = 0 is infinite."""
         return None
+
+
+def weighted(weights: Vector, factors: Factors) -> Factors:
+    """Return the factors, the first of them times the weights of its components."""
+    return weights[:, None] * factors[0], *factors[1:]
 
 
 def pairwise(gram: Array, scores: Vector, start: Vector, old: int) -> Vector:

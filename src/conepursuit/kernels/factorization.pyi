@@ -18,8 +18,8 @@ def observed_value(
     data: F64, weights: F64, indices: Ints, indptr: Ints, F: F64, G: F64, l1: float, l2: float
 ) -> float: ...
 def update_sparse(
-    data: F64, indices: Ints, indptr: Ints, F: F64, G: F64, l1: float, l2: float, step: bool,
-    evaluate: bool,
+    data: F64, indices: Ints, indptr: Ints, F: F64, G: F64, sums: F64, l1: float, l2: float,
+    step: bool, evaluate: bool,
 ) -> float: ...  # fmt: skip
 def fit_rows(
     data: F64, indices: Ints, indptr: Ints, F: F64, G: F64, l1: float, l2: float,

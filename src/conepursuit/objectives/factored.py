@@ -1,4 +1,4 @@
-"""Objectives of matrices that are kept as factors, so that sparse data stay sparse."""
+"""Objectives of matrices and tensors that are kept as factors, so that sparse data stay sparse."""
 
 from __future__ import annotations
 
@@ -10,28 +10,38 @@ import numpy as np
 from scipy import sparse
 from scipy.special import kl_div
 
-from conepursuit.arrays import EPS, Array, inner, norm
+from conepursuit.arrays import EPS, Array, Vector, inner, norm
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.rank_one import FactoredRankOnes
 from conepursuit.linear import as_matrix
-from conepursuit.low_rank import FactoredMatrix, product_at
+from conepursuit.low_rank import kept_as_factors, product_at
 from conepursuit.objectives.base import Objective
 from conepursuit.objectives.quadratic import least_gap
+from conepursuit.tensors import (
+    SparseTensor,
+    as_tensor,
+    component_products,
+    is_sparse_tensor,
+    marginals,
+)
 
 
 class _FactoredObjective(Objective):
-    """What objectives of a FactoredMatrix have in common."""
+    """What objectives of matrices and tensors kept as factors have in common."""
 
     def __init__(self, X: Any) -> None:
-        given = as_matrix(X, "X")
-        self.X = sparse.csr_array(given) if sparse.issparse(given) else given
+        if len(np.shape(X)) > 2:
+            self.X = as_tensor(X, "X")
+        else:
+            given = as_matrix(X, "X")
+            self.X = sparse.csr_array(given) if sparse.issparse(given) else given
         self.shape = tuple(self.X.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape})"
 
     def origin(self) -> Any:
-        return FactoredMatrix(np.zeros((0, self.shape[0])), np.zeros((0, self.shape[1])))
+        return kept_as_factors([np.zeros((0, n)) for n in self.shape])
 
 
 class FactoredLeastSquares(_FactoredObjective):
@@ -39,14 +49,14 @@ class FactoredLeastSquares(_FactoredObjective):
 
     Parameters
     ----------
-    X : array_like or scipy.sparse matrix of shape (m, n)
-        The data.
+    X : array_like, scipy.sparse matrix, or sparse array of more axes in COO form
+        The data; tensors are of SciPy or of pydata's `sparse`.
 
     Notes
     -----
     f is computed as ``1/2 ||X||^2 - <X, x> + 1/2 ||x||^2``, so that its error is of the size of the
     rounding of ||X||^2. The atoms must be factored as well,
-    ``NonnegativeRankOne(shape, factored=True)``.
+    ``NonnegativeRankOne(shape, factored=True)`` or `NonnegativeRankOneTensor`.
     """
 
     quadratic = True
@@ -55,14 +65,14 @@ class FactoredLeastSquares(_FactoredObjective):
 
     def __init__(self, X: Any) -> None:
         super().__init__(X)
-        data = self.X.data if sparse.issparse(self.X) else self.X
+        data = self.X if isinstance(self.X, np.ndarray) else self.X.data
         self.square = float(np.vdot(data, data))
         self.minimizer_bound = float(np.sqrt(self.square))
 
     def value_and_gradient(self, x: Any) -> tuple[float, Any]:
-        cross = float(np.vdot(x.left @ self.X, x.right)) if len(x.left) else 0.0
+        cross = float(component_products(self.X, x.factors).sum()) if len(x.factors[0]) else 0.0
         value = 0.5 * self.square - cross + 0.5 * inner(x, x)
-        return max(value, 0.0), FactoredMatrix(x.left, x.right, self.X, -1.0)
+        return max(value, 0.0), kept_as_factors(x.factors, self.X, -1.0)
 
     def rounding(self, x: Any) -> float:
         return 8 * EPS * self.square
@@ -88,11 +98,11 @@ class FactoredLeastSquares(_FactoredObjective):
 
 
 class FactoredKullbackLeibler(_FactoredObjective):
-    """f(x) = sum_ij [X_ij log(X_ij / x_ij) - X_ij + x_ij] for a factored x and sparse X >= 0.
+    """f(x) = sum_i [X_i log(X_i / x_i) - X_i + x_i] for a factored x and sparse X >= 0.
 
     Parameters
     ----------
-    X : scipy.sparse matrix of shape (m, n)
+    X : scipy.sparse matrix, or sparse array of more axes in COO form
         The data; entries that are not stored are zeros.
 
     Notes
@@ -102,9 +112,9 @@ class FactoredKullbackLeibler(_FactoredObjective):
     """
 
     def __init__(self, X: Any) -> None:
-        if not sparse.issparse(X):
+        if not (sparse.issparse(X) or is_sparse_tensor(X)):
             raise ValueError(
-                f"FactoredKullbackLeibler needs a scipy.sparse matrix; got {type(X).__name__}. "
+                f"FactoredKullbackLeibler needs a sparse matrix or tensor; got {type(X).__name__}. "
                 "Use KullbackLeibler(X) for an array."
             )
         super().__init__(X)
@@ -112,27 +122,38 @@ class FactoredKullbackLeibler(_FactoredObjective):
             raise ValueError(f"X must not be negative; got {self.X.data.min()}.")
 
     def value_and_gradient(self, x: Any) -> tuple[float, Any]:
-        model, total = (
-            product_at(self.X, *x.factors),
-            float(x.left.sum(axis=1) @ x.right.sum(axis=1)),
-        )
-        value = float(kl_div(self.X.data, model).sum()) + total - float(model.sum())
+        model = self._at(x)
+        value = float(kl_div(self.X.data, model).sum()) + total_of(x) - float(model.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.X.data > 0, self.X.data / model, 0.0)
-        base = sparse.csr_array((ratio, self.X.indices, self.X.indptr), self.shape)
-        ones = np.ones((1, self.shape[0])), np.ones((1, self.shape[1]))
+        first, *others = (np.ones((1, n)) for n in self.shape)
         if not np.isfinite(ratio).all():
-            return inf, FactoredMatrix(ones[0] * inf, ones[1])
-        return value, FactoredMatrix(*ones, base, -1.0)
+            return inf, kept_as_factors([first * inf, *others])
+        if isinstance(self.X, SparseTensor):
+            base: Any = SparseTensor(self.X.places, ratio)
+        else:
+            base = sparse.csr_array((ratio, self.X.indices, self.X.indptr), self.shape)
+        return value, kept_as_factors([first, *others], base, -1.0)
+
+    def _at(self, x: Any) -> Vector:
+        """Return the entries of x where X is stored."""
+        if isinstance(self.X, SparseTensor):
+            return self.X.at(x.factors)
+        return product_at(self.X, *x.factors)
 
     def covering_atom(self) -> Atoms:
-        """Return the product of the sums of rows and columns, positive where X is."""
-        sums = np.asarray(self.X.sum(axis=1)), np.asarray(self.X.sum(axis=0))
-        return FactoredRankOnes.of(*(each[None, :] / norm(each) for each in sums))
+        """Return the product of the sums over all axes but one, positive where X is."""
+        return FactoredRankOnes.of(*(sums / norm(sums) for sums in marginals(self.X)))
 
     def rounding(self, x: Any) -> float:
-        return 8 * EPS * float(self.X.data.sum() + x.left.sum(axis=1) @ x.right.sum(axis=1))
+        return 8 * EPS * (float(self.X.data.sum()) + total_of(x))
 
     def curvature(self, x: Any, d: Any) -> float:
-        share = product_at(self.X, *d.factors) / product_at(self.X, *x.factors)
+        share = self._at(d) / self._at(x)
         return float((self.X.data * share * share).sum())
+
+
+def total_of(x: Any) -> float:
+    """Return the sum of all entries of a tensor that is kept as factors, without `base`."""
+    sums = [factor.sum(axis=1) for factor in x.factors]
+    return float(np.prod(sums, axis=0).sum())

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import UnitVectors
-from conepursuit.low_rank import FactoredMatrix
+from conepursuit.low_rank import FactoredTensor
 from conepursuit.objectives.base import Objective, check_real
 from conepursuit.pursuit.domains import Domain, describe
 from conepursuit.pursuit.iterate import Iterate
@@ -30,7 +30,7 @@ def check_fit(objective: Objective, domain: Domain) -> None:
             "Use Cone(Dictionary(D)) for the columns of a matrix D."
         )
     kept = getattr(domain.atoms, "factored", False)
-    if kept != isinstance(objective.origin(), FactoredMatrix):
+    if kept != isinstance(objective.origin(), FactoredTensor):
         raise ValueError(
             f"{objective!r} and {describe(domain)} must both be factored, or neither. Use "
             "NonnegativeRankOne(shape, factored=True) with FactoredLeastSquares(X), or "
