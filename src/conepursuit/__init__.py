@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from conepursuit.estimators import ConicPath as ConicPath
     from conepursuit.estimators import ConicRegressor as ConicRegressor
     from conepursuit.estimators import ConicRegressorCV as ConicRegressorCV
+    from conepursuit.estimators import GreedyCP as GreedyCP
     from conepursuit.estimators import GreedyNMF as GreedyNMF
     from conepursuit.estimators import NonnegativeGarroteClassifier as NonnegativeGarroteClassifier
     from conepursuit.estimators import NonnegativeGarroteRegressor as NonnegativeGarroteRegressor
@@ -114,7 +115,7 @@ _HOMES = {
     "callbacks": "ProgressBar",
     "estimators": (
         "ActiveAtomsDisplay CoefficientPathDisplay ComponentsDisplay ConicClassifier ConicCoder "
-        "ConicPath ConicRegressor ConicRegressorCV GreedyNMF NonnegativeGarroteClassifier "
+        "ConicPath ConicRegressor ConicRegressorCV GreedyCP GreedyNMF NonnegativeGarroteClassifier "
         "NonnegativeGarroteRegressor PathChoiceDisplay RankPathDisplay ResidualsDisplay"
     ),
     "factorization.corrected": "Corrected",

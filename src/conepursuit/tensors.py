@@ -53,7 +53,8 @@ def row_products(factors: Sequence[Array]) -> Array:
     """
     rows: Array = factors[0]
     for factor in factors[1:]:
-        rows = (rows[:, :, None] * factor[:, None, :]).reshape(len(factor), -1)
+        size = rows.shape[1] * factor.shape[1]
+        rows = (rows[:, :, None] * factor[:, None, :]).reshape(len(factor), size)
     return rows
 
 
@@ -331,6 +332,13 @@ class SparseTensor:
         columns, count = self.places.columns(axis)
         entries = self.data, (self.places.indices[axis], columns)
         return sparse.csr_array(entries, shape=(self.shape[axis], count))
+
+    def rows(self) -> sparse.csr_array:
+        """Return the matrix with the first axis as rows, and all others as columns."""
+        others = tuple(self.places.indices[1:]), self.shape[1:]
+        _, ends = self.places.order(0)
+        shape = self.shape[0], prod(self.shape[1:])
+        return sparse.csr_array((self.data, np.ravel_multi_index(*others), ends), shape)
 
     def toarray(self) -> Array:
         """Return an array of its full size."""

@@ -73,6 +73,9 @@ class NonnegativeRankOneTensor(_RankOneSet):
     gain = 1e-6
     """The relative gain of a round of the power method that ends it."""
 
+    axes: int | None = None
+    """By how many axes to unfold for starts and bounds; None is all."""
+
     def __init__(
         self,
         shape: tuple[int, ...],
@@ -99,7 +102,7 @@ class NonnegativeRankOneTensor(_RankOneSet):
 
     def lmo(self, gradient: Any) -> RankOnes:
         _, found, bounds = nonnegative_vectors(
-            -gradient, rounds=self.rounds, extra=self.extra, gain=self.gain
+            -gradient, rounds=self.rounds, extra=self.extra, gain=self.gain, axes=self.axes
         )
         return self.batch.one(found, bounds)
 

@@ -3,7 +3,8 @@
 - ``linear``: a loss and the parameters of an estimator become one call of `nnls`, `nnfit` or
   `minimize`; ``regression``, ``classification``, ``coding`` and ``cross_validation`` stand on it.
 - ``garrote``: the non-negative garrote.
-- ``factorization``: `GreedyNMF`, around `conepursuit.factorization`.
+- ``factorization`` and ``tensor``: `GreedyNMF` and `GreedyCP`, around `conepursuit.factorization`;
+  ``greedy`` has what they share.
 - ``displays``: plots of paths and choices; ``factor_displays``, ``residuals_display``: plots of
   factorisations, on the axes of ``panels``.
 """
@@ -25,6 +26,7 @@ from conepursuit.estimators.garrote import (
 from conepursuit.estimators.linear import ConicPath
 from conepursuit.estimators.regression import ConicRegressor
 from conepursuit.estimators.residuals_display import ResidualsDisplay
+from conepursuit.estimators.tensor import GreedyCP
 
 __all__ = [
     "ActiveAtomsDisplay",
@@ -35,6 +37,7 @@ __all__ = [
     "ConicPath",
     "ConicRegressor",
     "ConicRegressorCV",
+    "GreedyCP",
     "GreedyNMF",
     "NonnegativeGarroteClassifier",
     "NonnegativeGarroteRegressor",

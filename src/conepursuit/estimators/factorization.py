@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-from warnings import warn
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import (
     check_array,
     check_is_fitted,
     validate_data,
 )
-from threadpoolctl import ThreadpoolController
 
-from conepursuit.arrays import Array, is_integer, is_number
+from conepursuit.arrays import Array, is_number
+from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
 from conepursuit.factorization.data import FactorData
-from conepursuit.factorization.greedy import Factorization, factorize
-from conepursuit.factorization.held_out import choose_rank
 from conepursuit.factorization.losses import Penalty
-from conepursuit.losses import OLD_NAMES, loss_named, named_losses
-from conepursuit.matrix_fits.arguments import tolerance
-
-CHOICES: dict[str, tuple[str | None, ...]] = {
-    "algorithm": ("fcmp", "pwmp"),
-    "correction": ("auto", "hals", "gcd", "mu", None),
-}
-"""The values that parameters of `GreedyNMF` may have."""
-
-THREADED = 4_000_000
-"""Data of at least this many entries are fitted with all threads of the BLAS, others with one."""
-
-BLAS = ThreadpoolController()
-"""The threads of the libraries for linear algebra, which are searched for once, not in a fit."""
 
 
-class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactorization):
     """X ~ W H with W, H >= 0, built up one rank-one atom at a time.
 
     Minimises ``loss(X, W H)`` plus penalties, where the loss is ``1/2 ||X - W H||^2`` or the
@@ -121,6 +101,11 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     True
     """
 
+    choices: ClassVar[dict[str, tuple[str | None, ...]]] = {
+        "algorithm": ("fcmp", "pwmp"),
+        "correction": ("auto", "hals", "gcd", "mu", None),
+    }
+
     def __init__(
         self,
         n_components: int | str = "auto",
@@ -173,69 +158,21 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _fit(self, X: Any, entry_weight: Any) -> FactorData:
         self._check()
         data = self._data(X, entry_weight, reset=True)
-        entries = data.shape[0] * data.shape[1]
-        if self.n_components != "auto" and int(self.n_components) > entries:
-            raise ValueError(
-                f"n_components must be at most {entries}, the number of entries of X: no sum of "
-                f"more components does what {entries} cannot; got {self.n_components}."
-            )
         if self.correction == "gcd" and data.M is not None:
             raise ValueError(
                 'correction="gcd" needs all entries of X, of equal weight. Use "auto".'
             )
-        if hasattr(self, "held_out_path_"):
-            del self.held_out_path_
-        small = data.shape[0] * data.shape[1] < THREADED
-        with BLAS.limit(limits=1 if small else None, user_api="blas"):
-            return self._fit_data(data)
-
-    def _fit_data(self, data: FactorData) -> FactorData:
-        rng = None if self.random_state is None else check_random_state(self.random_state)
-        rank = self.n_components
-        if rank == "auto":
-            draw = np.random.RandomState(0) if rng is None else rng
-            penalties = self._penalties(data.shape)
-            rank, path = choose_rank(data, penalties, draw, algorithm=self.algorithm)
-            self.held_out_path_ = path * self._scale(data)
-        fit = self._factorize(data, int(rank), rng)
-        scale = self._scale(data)
+        fit = self._fit_data(data, {})
         self.components_ = fit.factors[1] * np.sqrt(data.unit)
-        self.rank_path_, self.oracle_accuracy_ = scale * fit.path, fit.accuracy
-        self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
-        root = np.sqrt(2.0 * fit.fit)
-        self.reconstruction_err_ = float(root * (np.sqrt(scale) if data.divergence else data.unit))
-        if not fit.converged:
-            warn(
-                f"GreedyNMF made max_iter = {self.max_iter} sweeps and still gained more than "
-                f"tol = {self.tol:g} of the objective with each. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        unit = np.sqrt(self._scale(data)) if data.divergence else data.unit
+        self.reconstruction_err_ = float(np.sqrt(2.0 * fit.fit) * unit)
         return data
 
-    @staticmethod
-    def _scale(data: FactorData) -> float:
-        """Return the factor that takes the objective to the units of X; it may overflow to inf."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(np.float64(data.unit) ** (1 if data.divergence else 2))
+    def _order(self, shape: tuple[int, ...]) -> list[int]:
+        return [1, 0] if shape[0] > shape[1] else [0, 1]  # X' has the same factors
 
-    def _factorize(self, data: FactorData, rank: int, rng: Any) -> Factorization:
-        penalties, corrected = self._penalties(data.shape), self.correction is not None
-        tall = data.shape[0] > data.shape[1]  # X and its transpose have the same factors
-        if tall:
-            data, penalties = data.transposed(), penalties[::-1]
-        fit = factorize(
-            data.loss(penalties, correction=self.correction),
-            rank,
-            algorithm=self.algorithm,
-            growth=float(self.rank_growth),
-            rank_sweeps=self.rank_sweeps if corrected else 0,
-            max_iter=self.max_iter if corrected else 0,
-            tol=self.tol,
-            rounds=self.oracle_rounds,
-            extra=None if rng is None else rng.random_sample(data.shape[1]),
-        )
-        return replace(fit, factors=fit.factors[::-1]) if tall else fit
+    def _random(self, shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
+        return {} if rng is None else {"extra": rng.random_sample(shape[1])}
 
     def transform(self, X: Any, *, entry_weight: Any = None) -> Array:
         """Return the W >= 0 that is best for H, shape (n_samples, n_components).
@@ -286,12 +223,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             dtype=np.float64,
             ensure_all_finite="allow-nan",
         )
-        given = X.data if sparse.issparse(X) else X[~np.isnan(X)]
-        if (given < 0).any():
-            raise ValueError(
-                f"Negative values in data passed to GreedyNMF: X must not be negative; the least "
-                f"entry is {given.min():g}. Shift or clip X."
-            )
+        refuse_negative(X.data if sparse.issparse(X) else X, "GreedyNMF")
         X, M = observed_entries(X, entry_weight)
         divergence = self._loss_name() == "kullback_leibler"
         if divergence and M is not None and sparse.issparse(X):
@@ -303,39 +235,13 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return FactorData.of(X, M, divergence, scale=plain)
 
     def _check(self) -> None:
-        """Raise a ValueError that says which parameter is wrong."""
-        rank: Any = self.n_components
-        if rank != "auto" and not (is_integer(rank) and rank >= 1):
-            raise ValueError(f'n_components must be a positive integer or "auto"; got {rank!r}.')
-        for name, choices in CHOICES.items():
-            given = getattr(self, name)
-            if not (given is None or isinstance(given, str)) or given not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, choices))}; got {given!r}."
-                )
-        wrong = "mu" if self._loss_name(warn=True) == "squared_error" else ("hals", "gcd")
-        if self.correction is not None and self.correction in wrong:
-            raise ValueError(
-                f'correction={self.correction!r} is not for loss={self.loss!r}. Use "auto".'
-            )
-        for name in ("alpha_W", "alpha_H", "rank_growth"):
+        super()._check()
+        for name in ("alpha_W", "alpha_H"):
             given = getattr(self, name)
             if not (is_number(given) and 0 <= given < np.inf):
                 raise ValueError(f"{name} must be finite and not negative; got {given!r}.")
         if not (is_number(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
             raise ValueError(f"l1_ratio must be between 0 and 1; got {self.l1_ratio!r}.")
-        for name, least in (("max_iter", 1), ("rank_sweeps", 0), ("oracle_rounds", 0)):
-            given = getattr(self, name)
-            if not (is_integer(given) and given >= least):
-                raise ValueError(f"{name} must be an integer, {least} or more; got {given!r}.")
-        tolerance(self.tol)
-
-    def _loss_name(self, warn: bool = False) -> str:
-        """Return the name of the loss; with `warn`, a deprecated one gives a DeprecationWarning."""
-        if not warn and isinstance(self.loss, str):
-            return OLD_NAMES.get(self.loss, self.loss)
-        names = named_losses(factorizes=True)
-        return loss_named(self.loss, names, old=("frobenius", "kullback-leibler")).name
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -386,11 +292,13 @@ def _stored_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
     return shifted, M
 
 
-def _checked_weights(given: Any, shape: tuple[int, int]) -> Any:
+def _checked_weights(given: Any, shape: tuple[int, ...]) -> Any:
     """Return weights of all entries, non-negative and of the shape of X."""
     if np.shape(given) != shape:
         raise ValueError(f"entry_weight must have the shape of X, {shape}; got {np.shape(given)}.")
-    M = check_array(given, accept_sparse="csr", dtype=np.float64, input_name="entry_weight")
+    M = check_array(
+        given, accept_sparse="csr", dtype=np.float64, allow_nd=True, input_name="entry_weight"
+    )
     least = M.data.min(initial=0.0) if sparse.issparse(M) else M.min()
     if least < 0:
         raise ValueError(f"entry_weight must not be negative; the least is {least:g}.")

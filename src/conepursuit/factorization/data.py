@@ -74,20 +74,30 @@ class FactorData:
         return shape
 
     def transposed(self, axes: Sequence[int] = (1, 0)) -> FactorData:
-        """Return the data with their axes in another order, by default rows and columns swapped.
-
-        Tensors are made contiguous; matrices are not copied.
-        """
+        """Return the data with their axes in another order, by default rows and columns swapped."""
 
         def turned(T: Any) -> Any:
             if isinstance(T, SparseTensor):
                 return T.transposed(axes)
             if sparse.issparse(T):
                 return sparse.csr_array(T.T)
-            return T.T if T.ndim == 2 else np.ascontiguousarray(T.transpose(axes))
+            return T.transpose(axes)
 
         M = None if self.M is None else turned(self.M)
         return FactorData(turned(self.X), M, self.divergence, self.unit)
+
+    def size(self) -> float:
+        """Return what errors are relative to: ||X||^2, or the sum of X for the divergence."""
+        data = self.X if isinstance(self.X, np.ndarray) else self.X.data
+        weighted = data if self.M is None else self.M * data
+        return float(weighted.sum() if self.divergence else np.vdot(weighted, data))
+
+    def unfolded(self) -> FactorData:
+        """Return a tensor as a matrix with its first axis as rows."""
+        if isinstance(self.X, SparseTensor):
+            return FactorData(self.X.rows(), None, self.divergence, self.unit)
+        M = None if self.M is None else self.M.reshape(len(self.M), -1)
+        return FactorData(self.X.reshape(len(self.X), -1), M, self.divergence, self.unit)
 
     def loss(
         self, penalties: tuple[Penalty, ...] = NO_PENALTIES, *, correction: str | None = None

@@ -131,7 +131,7 @@ class DivergenceLoss(FactorLoss):
             if sweep == sweeps or settled(values, tol):
                 return ahead, values, sweep < sweeps or sweeps == 0
             new = [first, *(factor.copy() for factor in ahead[1:])]
-            for axis in range(1, len(new)):
+            for axis in set(range(1, len(new))) - self.fixed:
                 self.update(tuple(new), axis)
             share, age = min(SHARE, age / (age + RAMP)), age + 1
             pairs = zip(new, at, strict=True)
@@ -141,6 +141,7 @@ class DivergenceLoss(FactorLoss):
     def _first_step(self, factors: Factors, step: bool) -> tuple[float, Array]:
         """Return the value, and the first factor after its step if `step`."""
         first = factors[0].copy()
+        step = step and 0 not in self.fixed
         value = self._step((first, *factors[1:]), 0, step, True) + self.cost(factors)
         return value, first
 

@@ -77,7 +77,9 @@ def factorize(
     max_iter: int = 200,
     tol: float = 1e-5,
     rounds: int = 0,
-    extra: Array | None = None,
+    extra: Any = None,
+    seed: int = 0,
+    start: Factors | None = None,
     watch: Callable[[Factors], bool] | None = None,
 ) -> Factorization:
     """Add rank-one atoms, and correct all of them by sweeps after each.
@@ -99,23 +101,33 @@ def factorize(
         Most sweeps at the last rank, and the relative gain of one that ends them.
     rounds, extra
         Of the oracle; see `NonnegativeRankOne`.
+    seed : int
+        Of the parts into which components are divided.
+    start : tuple of arrays, optional
+        Factors with all components to start from; then no rank below is fitted.
     watch : callable, optional
         Called with the factors at every rank; True stops there.
     """
     factors: Factors = tuple(np.zeros((0, n)) for n in loss.shape)
+    divides, rng = growth > 0 and len(loss.shape) > 2, np.random.default_rng(seed)
     path: list[float] = []
     accuracy: list[float] = []
     values, converged = [loss.value(tuple(np.zeros((1, n)) for n in loss.shape))], True
+    if start is not None:
+        path, accuracy = (n_components - 1) * values, n_components * [np.nan]
+        factors, values, converged = _finished(loss, start, max_iter, tol)
+        path.append(values[-1])
     while (rank := len(factors[0])) < n_components:
         before, last = factors, values[-1]
         more = min(1 + int(growth * rank), n_components - rank)
-        if growth and len(loss.shape) > 2:
-            factors = _halved(factors, more) if rank else marginals(loss.X)
+        if divides:
+            more = min(more, rank) or 1
+            factors = _halved(factors, more, rng) if rank else marginals(loss.X)
             deltas = more * [np.nan]
         else:
             factors, deltas = _extended(loss, factors, more, algorithm, rounds, extra)
             if loss.splits and rank_sweeps and not growth and rank:
-                factors = _best(loss, factors, before, min(rank_sweeps, TRIAL))
+                factors = _best(loss, factors, before, min(rank_sweeps, TRIAL), seed)
         if rank + more < n_components:
             factors, values, converged = _swept(loss, factors, rank_sweeps, PASSING)
         else:
@@ -169,14 +181,14 @@ def _oracle(
     return [(pair.value, [pair.left, pair.right]) for pair in pairs], bounds
 
 
-def _best(loss: FactorLoss, joined: Factors, before: Factors, sweeps: int) -> Factors:
+def _best(loss: FactorLoss, joined: Factors, before: Factors, sweeps: int, seed: int) -> Factors:
     """Return the best factors after a few sweeps, with one more atom or with a component divided.
 
     `joined` are the factors with the atom, `before` those without. An atom that descends steeply is
     often small, and leaves the others as they are. Where data fall into parts of one size, it is
     better to divide the heaviest component: by the signs of a leading pair, or at random.
     """
-    rng, ways = np.random.default_rng(len(before[0])), [joined]
+    rng, ways = np.random.default_rng(len(before[0]) + 1000 * seed), [joined]
     if len(before) == 2:
         pair = leading_pair(loss.descent(before), rng.standard_normal((before[1].shape[1],)))
         ways.append(_divided(before, [np.sign(pair.left)[None], np.sign(pair.right)[None]]))
@@ -187,10 +199,8 @@ def _best(loss: FactorLoss, joined: Factors, before: Factors, sweeps: int) -> Fa
     return min(tried, key=lambda each: each[1][-1])[0]
 
 
-def _halved(factors: Factors, more: int) -> Factors:
-    """Return the factors with the heaviest components divided in two at random."""
-    rng = np.random.default_rng(len(factors[0]))
-    more = min(more, len(factors[0]))
+def _halved(factors: Factors, more: int, rng: np.random.Generator) -> Factors:
+    """Return the factors with so many of the heaviest components divided in two at random."""
     return _divided(factors, [rng.uniform(-1.0, 1.0, (more, f.shape[1])) for f in factors])
 
 

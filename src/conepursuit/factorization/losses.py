@@ -78,6 +78,8 @@ class FactorLoss(ABC):
         Whether products with the data are rounded to float32, until `refine`.
     splits : bool
         Whether to try at each rank if dividing a component is better than one more atom.
+    fixed : frozenset of int
+        Axes whose factors are not corrected.
     """
 
     X: Any
@@ -86,6 +88,7 @@ class FactorLoss(ABC):
     views: tuple[Any, ...] = ()
     coarse: bool = False
     splits: bool = False
+    fixed: frozenset[int] = frozenset()
 
     @abstractmethod
     def fit(self, factors: Factors) -> float:
@@ -239,8 +242,10 @@ class FactorLoss(ABC):
         for axis in range(len(ahead)):
             if new:
                 moved[axis - 1] = extrapolated(new[-1], last[axis - 1], momentum)
-            moved[axis] = moved[axis].copy()
-            value = self.update(tuple(moved), axis)
+            value = None
+            if axis not in self.fixed:
+                moved[axis] = moved[axis].copy()
+                value = self.update(tuple(moved), axis)
             new.append(moved[axis])
         if value is None:
             value = self.value(tuple(moved))

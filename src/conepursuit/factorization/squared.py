@@ -33,10 +33,13 @@ The oracle works with it, and so do products with the data until the sweeps sett
 have none.
 """
 
+AUDITED = 1 << 20
+"""Entries of the residual that `audit` forms at a time."""
+
 NARROW = 1e-12
 """Data have a float32 copy only if their largest entry lies between this and its inverse."""
 
-COARSE = 5e-3
+COARSE = 1e-3
 """Share of ||X||^2 below which the loss would show the rounding of float32.
 
 From then on, products with the data are computed in float64.
@@ -81,7 +84,7 @@ class SquaredLoss(FactorLoss):
         correction: str = "hals",
     ) -> None:
         self.shape, self.penalties, self.correction = X.shape, penalties, correction
-        self.splits = len(self.shape) > 2
+        self.splits = self.tensor = len(self.shape) > 2
         self.sparse = not isinstance(X, np.ndarray)
         self.X = sparse.csr_array(X) if sparse.issparse(X) else X
         if sparse.issparse(X):
@@ -94,6 +97,8 @@ class SquaredLoss(FactorLoss):
         if not self.sparse and X.size >= SINGLE and NARROW < X.max() < 1.0 / NARROW:
             self.single = X.astype(np.float32, order="C")
         self.coarse = self.single is not None
+        if self.tensor and not self.sparse and not self.coarse:
+            self.X = np.ascontiguousarray(X)
         self._last: tuple[Any, int, Any] = (None, -1, None)
 
     def products(self, factors: Factors, axis: int) -> Array:
@@ -129,18 +134,21 @@ class SquaredLoss(FactorLoss):
     def audit(self, factors: Factors) -> float:
         if self.sparse:
             return self.fit(factors)
-        if self.X.flags.c_contiguous:
-            rest = outer_sum(factors)
-            np.subtract(self.X, rest, out=rest)
-        else:  # the transpose of a matrix is contiguous, and faster to read
-            rest = self.X.T - outer_sum(factors[::-1])
-        return 0.5 * float(np.vdot(rest, rest))
+        first, *others = factors
+        total, rows = 0.0, max(1, AUDITED * len(first[0]) // self.X.size)
+        for start in range(0, len(self.X), rows):
+            part = self.X[start : start + rows]
+            rest = part - outer_sum([first[:, start : start + rows], *others])
+            total += float(np.vdot(rest, rest))
+        return 0.5 * total
 
     def descent(self, factors: Factors) -> Any:
         if self.sparse:
             return kept_as_factors((-factors[0], *factors[1:]), self.X)
         if self.single is None:
-            return self.X - outer_sum(factors)
+            model = outer_sum(factors)
+            np.subtract(self.X, model, out=model)
+            return model
         model = outer_sum([factor.astype(np.float32) for factor in factors])
         np.subtract(self.single, model, out=model)
         return model
@@ -166,6 +174,8 @@ class SquaredLoss(FactorLoss):
     def refine(self) -> None:
         super().refine()
         self._last = (None, -1, None)
+        if self.tensor and self.single is not None:  # one copy of the data is enough
+            self.single, self.X = None, np.ascontiguousarray(self.X)
 
     def _sweep(self, gram: Array, target: Array, F: Array) -> None:
         if self.correction == "gcd":

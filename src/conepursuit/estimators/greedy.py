@@ -1,0 +1,179 @@
+"""What the estimators of greedy factorisations have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+from warnings import warn
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from threadpoolctl import ThreadpoolController
+
+from conepursuit.arrays import Array, is_integer, is_number
+from conepursuit.factorization.data import FactorData
+from conepursuit.factorization.greedy import Factorization, factorize
+from conepursuit.factorization.held_out import choose_rank
+from conepursuit.factorization.losses import NO_PENALTIES, Factors, Penalty
+from conepursuit.losses import OLD_NAMES, loss_named, named_losses
+from conepursuit.matrix_fits.arguments import tolerance
+from conepursuit.tensors import marginals
+
+THREADED = 4_000_000
+"""Data of at least this many entries are fitted with all threads of the BLAS, others with one."""
+
+BLAS = ThreadpoolController()
+"""The threads of the libraries for linear algebra, which are searched for once, not in a fit."""
+
+
+class GreedyFactorization(BaseEstimator):
+    """A non-negative factorisation that is built up one rank-one atom at a time.
+
+    `GreedyNMF` and `GreedyCP` say what their parameters and attributes are.
+    """
+
+    choices: ClassVar[dict[str, tuple[str | None, ...]]]
+    """The values that `algorithm` and `correction` may have."""
+
+    def _fit_data(self, data: FactorData, fixed: Mapping[int, Array]) -> Factorization:
+        """Choose the rank if it is "auto", factorise, and set the attributes of the path.
+
+        `fixed` has the factors of axes that are held fixed, with one component per row.
+        """
+        entries = int(np.prod(data.shape, dtype=float))
+        rank: Any = self.n_components
+        if rank != "auto" and int(rank) > entries:
+            raise ValueError(
+                f"n_components must be at most {entries}, the number of entries of X: no sum of "
+                f"more components does what {entries} cannot; got {rank}."
+            )
+        if hasattr(self, "held_out_path_"):
+            del self.held_out_path_
+        with BLAS.limit(limits=1 if entries < THREADED else None, user_api="blas"):
+            return self._fit_rank(data, rank, fixed)
+
+    def _fit_rank(self, data: FactorData, rank: Any, fixed: Mapping[int, Array]) -> Factorization:
+        seed: Any = self.random_state
+        rng = None if seed is None else check_random_state(seed)
+        if rank == "auto":
+            draw = np.random.RandomState(0) if rng is None else rng
+            penalties = self._penalties(data.shape)
+            rank, path = choose_rank(data, penalties, draw, algorithm=self.algorithm)
+            self.held_out_path_ = path * self._scale(data)
+        fit = self._factorize(data, int(rank), rng, fixed)
+        self.rank_path_, self.oracle_accuracy_ = self._scale(data) * fit.path, fit.accuracy
+        self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
+        if not fit.converged:
+            warn(
+                f"{type(self).__name__} made max_iter = {self.max_iter} sweeps and still gained "
+                f"more than tol = {self.tol:g} of the objective with each. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return fit
+
+    @staticmethod
+    def _scale(data: FactorData) -> float:
+        """Return the factor that takes the objective to the units of X; it may overflow to inf."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.float64(data.unit) ** (1 if data.divergence else 2))
+
+    def _factorize(
+        self, data: FactorData, rank: int, rng: Any, fixed: Mapping[int, Array]
+    ) -> Factorization:
+        """Factorise with the axes in the order that is fastest; return factors in that of X."""
+        order, corrected = self._order(data.shape), self.correction is not None
+        penalties = self._penalties(data.shape)
+        if order != sorted(order):
+            data, penalties = data.transposed(order), penalties[::-1]
+        loss = data.loss(penalties, correction=self.correction)
+        options: dict[str, Any] = self._random(data.shape, rng)
+        if fixed:
+            loss.fixed = frozenset(order.index(axis) for axis in fixed)
+            options["start"] = started(data, {order.index(a): F for a, F in fixed.items()}, rng)
+        fit = factorize(
+            loss,
+            rank,
+            algorithm=self.algorithm,
+            growth=self._growth(data),
+            rank_sweeps=self.rank_sweeps if corrected else 0,
+            max_iter=self.max_iter if corrected else 0,
+            tol=self.tol,
+            rounds=self.oracle_rounds,
+            **options,
+        )
+        return replace(fit, factors=tuple(fit.factors[order.index(axis)] for axis in sorted(order)))
+
+    def _growth(self, data: FactorData) -> float:
+        """Return how many atoms join at a time, as a share of those that are there."""
+        return float(self.rank_growth)
+
+    def _order(self, shape: tuple[int, ...]) -> list[int]:
+        """Return the axes in the order in which they are treated."""
+        raise NotImplementedError
+
+    def _random(self, shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
+        """Return the arguments of `factorize` that depend on a seed; rng is None without one."""
+        raise NotImplementedError
+
+    def _penalties(self, shape: tuple[int, ...]) -> tuple[Penalty, ...]:
+        """Return the penalty of each factor, or none."""
+        return NO_PENALTIES
+
+    def _check(self) -> None:
+        """Raise a ValueError that says which parameter is wrong."""
+        rank: Any = self.n_components
+        if rank != "auto" and not (is_integer(rank) and rank >= 1):
+            raise ValueError(f'n_components must be a positive integer or "auto"; got {rank!r}.')
+        for name, choices in self.choices.items():
+            given = getattr(self, name)
+            if not (given is None or isinstance(given, str)) or given not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, choices))}; got {given!r}."
+                )
+        squared = self._loss_name(warn=True) == "squared_error"
+        wrong = ("mu",) if squared else ("hals", "gcd", "bpp")
+        if self.correction in wrong:
+            raise ValueError(
+                f'correction={self.correction!r} is not for loss={self.loss!r}. Use "auto".'
+            )
+        if not (is_number(self.rank_growth) and 0 <= self.rank_growth < np.inf):
+            raise ValueError(
+                f"rank_growth must be finite and not negative; got {self.rank_growth!r}."
+            )
+        for name, least in (("max_iter", 1), ("rank_sweeps", 0), ("oracle_rounds", 0)):
+            given = getattr(self, name)
+            if not (is_integer(given) and given >= least):
+                raise ValueError(f"{name} must be an integer, {least} or more; got {given!r}.")
+        tolerance(self.tol)
+
+    def _loss_name(self, warn: bool = False) -> str:
+        """Return the name of the loss; with `warn`, a deprecated one gives a DeprecationWarning."""
+        if not warn and isinstance(self.loss, str):
+            return OLD_NAMES.get(self.loss, self.loss)
+        names = named_losses(factorizes=True)
+        return loss_named(self.loss, names, old=("frobenius", "kullback-leibler")).name
+
+
+def started(data: FactorData, fixed: Mapping[int, Array], rng: Any) -> Factors:
+    """Return factors to start from: those that are fixed, and the sums of X in other axes.
+
+    The sums of all components differ at random; otherwise they might stay the same.
+    """
+    draw, count = np.random.RandomState(0) if rng is None else rng, len(next(iter(fixed.values())))
+    sums = marginals(data.X)
+    free = [row * draw.uniform(0.5, 1.5, (count, row.shape[1])) for row in sums]
+    return tuple(fixed.get(axis, factor) for axis, factor in enumerate(free))
+
+
+def refuse_negative(entries: Any, name: str) -> None:
+    """Raise a ValueError if an entry is negative; NaN is missing."""
+    least = np.nanmin(entries) if np.size(entries) and not np.isnan(entries).all() else 0.0
+    if least < 0:
+        raise ValueError(
+            f"Negative values in data passed to {name}: X must not be negative; the least "
+            f"entry is {least:g}. Shift or clip X."
+        )

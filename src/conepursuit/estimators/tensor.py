@@ -1,0 +1,300 @@
+"""Non-negative tensor factorisation with scikit-learn's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from conepursuit.arrays import Array, Vector, is_integer
+from conepursuit.estimators.factorization import observed_entries
+from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
+from conepursuit.factorization.data import FactorData
+from conepursuit.factorization.greedy import Factorization
+from conepursuit.factorization.losses import NO_PENALTY
+from conepursuit.least_squares.gram import nnls_gram
+from conepursuit.tensors import (
+    SparseTensor,
+    component_grams,
+    is_sparse_tensor,
+    outer_sum,
+    row_products,
+)
+
+
+class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactorization):
+    """X ~ sum_r weights_r u_r v_r w_r ..., a sum of outer products of vectors >= 0.
+
+    This is the non-negative CP decomposition of a tensor with three modes (axes) or more. It
+    minimises ``1/2 ||X - Z||^2`` or the Kullback-Leibler divergence of X from Z, where Z is the
+    sum. For a matrix, use `GreedyNMF`.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        The rank, the number of outer products. "auto" tries ranks while held-out entries are fitted
+        better. Then it fits all entries with the least rank whose held-out loss is within a
+        standard error of the best.
+    loss : {"squared_error", "kullback_leibler"}
+        The loss.
+    algorithm : {"fcmp", "pwmp"}
+        How weights are fitted when an atom of the oracle joins: all of them, or by one pairwise
+        step.
+    correction : {"auto", "hals", "bpp", "mu", None}
+        How all factors are corrected after that: by hierarchical least squares ("hals") or each
+        factor to its minimiser by block principal pivoting ("bpp"), both for "squared_error"; by
+        multiplicative steps ("mu", for "kullback_leibler"); all with extrapolation; or not at all.
+    max_iter : int
+        Most sweeps over all factors at the last rank.
+    rank_sweeps : int
+        Most sweeps at each rank on the way up; they end when little is gained.
+    rank_growth : float
+        How many components are added at a time, as a share of those that are there. They are found
+        by dividing the heaviest ones in two, which is fast. 0: one at a time, by the oracle of
+        `NonnegativeRankOneTensor` or by dividing the heaviest one, whichever is better after a
+        few sweeps. Then every rank is fitted, and the accuracy of the oracle is known. With
+        "kullback_leibler" it is always one at a time.
+    tol : float
+        Sweeps end when one gains less than this share of the objective.
+    oracle_rounds : int
+        How much work goes into the proof of the oracle's accuracy, with ``rank_growth=0``. 0: one
+        unfolding, without a search for a better bound. Otherwise all unfoldings, with so many
+        projections for each; see `NonnegativeRankOneTensor`.
+    random_state : int, RandomState instance or None
+        Seed of the parts into which components are divided, of a random start more for the
+        oracle, and of the entries that "auto" holds out. None is deterministic.
+
+    Attributes
+    ----------
+    factors_ : list of arrays of shape (length of a mode, n_components)
+        The vectors of each mode, as columns of norm 1. Those of a mode that was held fixed are as
+        they were given. Components that would not lower the objective are zero.
+    weights_ : array of shape (n_components,)
+        The weights of the components, in descending order unless a mode was fixed.
+    n_components_ : int
+        The rank.
+    reconstruction_err_ : float
+        ``||X - Z|| / ||X||``, or the root of twice the divergence over the sum of X; over the
+        entries that count.
+    rank_path_ : array of shape (n_components,)
+        The objective at every rank on the way up; for a rank that `rank_growth` passes over, that
+        of the last rank fitted.
+    oracle_accuracy_ : array of shape (n_components,)
+        A lower bound on the accuracy delta of the oracle at every rank, NaN where it was not asked.
+    shape_ : tuple of int
+        The shape of X.
+    held_out_path_ : array
+        With "auto", the mean loss of the entries held out at every rank.
+    n_iter_ : int
+        Sweeps made at the last rank.
+
+    Notes
+    -----
+    NaN in X, or weight 0 in the `entry_weight` of `fit`, is a missing entry. Sparse tensors,
+    SciPy's `coo_array` of three axes or more and the arrays of the package `sparse`, are never made
+    dense; all their entries count, those that are not stored as zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conepursuit import GreedyCP
+    >>> rng = np.random.default_rng(0)
+    >>> u, v, w = rng.random((8, 2)), rng.random((9, 2)), rng.random((7, 2))
+    >>> X = np.einsum("ir,jr,kr->ijk", u, v, w)
+    >>> model = GreedyCP(2).fit(X)
+    >>> model.reconstruction_err_ < 1e-6
+    True
+    >>> [factor.shape for factor in model.factors_]
+    [(8, 2), (9, 2), (7, 2)]
+    """
+
+    choices: ClassVar[dict[str, tuple[str | None, ...]]] = {
+        "algorithm": ("fcmp", "pwmp"),
+        "correction": ("auto", "hals", "bpp", "mu", None),
+    }
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        loss: str = "squared_error",
+        algorithm: str = "fcmp",
+        correction: str | None = "auto",
+        max_iter: int = 500,
+        rank_sweeps: int = 5,
+        rank_growth: float = 1.0,
+        tol: float = 1e-5,
+        oracle_rounds: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.algorithm = algorithm
+        self.correction = correction
+        self.max_iter = max_iter
+        self.rank_sweeps = rank_sweeps
+        self.rank_growth = rank_growth
+        self.tol = tol
+        self.oracle_rounds = oracle_rounds
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        entry_weight: Any = None,
+        fixed: Mapping[int, Any] | None = None,
+    ) -> GreedyCP:
+        """Find the factors.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of three axes or more
+            Non-negative; NaN is missing.
+        y : ignored
+        entry_weight : array_like of the shape of X, optional
+            A weight >= 0 for each entry of a dense X.
+        fixed : mapping from a mode to an array of shape (length of the mode, n_components)
+            Vectors that are held fixed, such as spectra that are known, as columns.
+        """
+        self._check()
+        data = self._data(X, entry_weight)
+        if self.correction == "bpp" and data.M is not None:
+            raise ValueError(
+                'correction="bpp" needs all entries of X, of equal weight. Use "auto".'
+            )
+        held, self.shape_ = self._held(fixed, data.shape), data.shape
+        self._set_factors(self._fit_data(data, held), data, held)
+        return self
+
+    def _held(self, fixed: Mapping[int, Any] | None, shape: tuple[int, ...]) -> dict[int, Array]:
+        """Return the factors that are held fixed, checked, with one component per row."""
+        held: dict[int, Array] = {}
+        for mode, given in (fixed or {}).items():
+            if not (is_integer(mode) and 0 <= mode < len(shape)):
+                raise ValueError(f"fixed must name modes from 0 to {len(shape) - 1}; got {mode!r}.")
+            factor = check_array(given, dtype=np.float64, input_name=f"fixed[{mode}]")
+            if factor.shape != (shape[mode], self.n_components):
+                raise ValueError(
+                    f"fixed[{mode}] must have the shape (length of the mode, n_components), "
+                    f"({shape[mode]}, {self.n_components}); got {factor.shape}."
+                )
+            if (factor < 0).any():
+                raise ValueError(f"fixed[{mode}] must not be negative; got {factor.min():g}.")
+            held[int(mode)] = np.ascontiguousarray(factor.T)
+        if len(held) == len(shape):
+            raise ValueError("fixed holds all modes, so that nothing is left to find. Free one.")
+        return held
+
+    def _order(self, shape: tuple[int, ...]) -> list[int]:
+        # the two longest axes come first and last: products along these leave least to do
+        first, last, *others = sorted(range(len(shape)), key=lambda axis: (-shape[axis], -axis))
+        return [first, *sorted(others), last]
+
+    def _growth(self, data: FactorData) -> float:
+        # under a divergence, components that were divided often stay as they are
+        return 0.0 if data.divergence else super()._growth(data)
+
+    def _random(self, shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
+        if rng is None:
+            return {}
+        extra = [[rng.random_sample(n) for n in shape]]
+        return {"extra": extra, "seed": int(rng.randint(2**31))}
+
+    def _set_factors(self, fit: Factorization, data: FactorData, held: Mapping[int, Array]) -> None:
+        """Set the factors with columns of norm 1, their weights, and the error."""
+        weights, factors = np.ones(self.n_components_), []
+        for axis, factor in enumerate(fit.factors):
+            lengths = np.linalg.norm(factor, axis=1)
+            if axis in held:
+                factor, lengths = held[axis], np.ones(len(factor))
+            scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+            factors.append(np.ascontiguousarray((scale[:, None] * factor).T))
+            weights = weights * lengths
+        order: Any = slice(None) if held else np.argsort(-weights, kind="stable")
+        self.factors_ = [np.ascontiguousarray(factor[:, order]) for factor in factors]
+        self.weights_: Vector = weights[order] * data.unit
+        size = data.size()
+        self.reconstruction_err_ = float(np.sqrt(2.0 * fit.fit / size)) if size else 0.0
+
+    def reconstruct(self) -> Array:
+        """Return the sum of all components, of the shape of X."""
+        check_is_fitted(self, "factors_")
+        first, *others = self.factors_
+        return outer_sum([(first * self.weights_).T, *(factor.T for factor in others)])
+
+    def transform(self, X: Any, *, entry_weight: Any = None) -> Array:
+        """Return the loadings W >= 0 that are best for new slices of the first mode.
+
+        X is approximated by ``sum_r W[:, r] v_r w_r ...`` with the vectors of the other modes. For
+        the X of the fit, W is about ``factors_[0] * weights_``.
+
+        Parameters
+        ----------
+        X, entry_weight
+            As in `fit`, with any length of the first mode.
+
+        Returns
+        -------
+        array of shape (n_slices, n_components)
+        """
+        check_is_fitted(self, "factors_")
+        data = self._data(X, entry_weight)
+        if data.shape[1:] != self.shape_[1:]:
+            raise ValueError(
+                f"X must have slices of shape {self.shape_[1:]}, as in fit; got {data.shape[1:]}."
+            )
+        first, *others = (np.ascontiguousarray(factor.T) for factor in self.factors_)
+        if isinstance(data.X, SparseTensor) and not data.divergence:
+            target = data.X.contracted([first, *others], 0)
+            W = np.asarray(nnls_gram(component_grams(others), target).x)
+        else:
+            W = data.unfolded().weights(row_products(others), NO_PENALTY)
+        return W.T * data.unit
+
+    def to_tensorly(self) -> Any:
+        """Return the decomposition as a CPTensor of the package `tensorly`."""
+        check_is_fitted(self, "factors_")
+        from tensorly.cp_tensor import CPTensor
+
+        return CPTensor((self.weights_.copy(), [factor.copy() for factor in self.factors_]))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.weights_)
+
+    def _data(self, X: Any, entry_weight: Any) -> FactorData:
+        """Return the data, checked."""
+        divergence = self._loss_name() == "kullback_leibler"
+        if is_sparse_tensor(X):
+            if entry_weight is not None:
+                raise ValueError("entry_weight is for a dense X; got a sparse one.")
+            tensor = SparseTensor.of(X)
+            if not np.isfinite(tensor.data).all():
+                raise ValueError("X must be finite; it holds NaN or infinity.")
+            refuse_negative(tensor.data, "GreedyCP")
+            return FactorData.of(tensor, None, divergence, scale=True)
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
+        shape = np.shape(X)
+        if len(shape) < 3:
+            matrix = " Use GreedyNMF for a matrix." if len(shape) == 2 else ""
+            raise ValueError(f"X must have three axes or more; got shape {shape}.{matrix}")
+        X = check_array(
+            X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan", input_name="X"
+        )
+        refuse_negative(X, "GreedyCP")
+        X, M = observed_entries(X, entry_weight)
+        return FactorData.of(X, M, divergence, scale=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        return tags
