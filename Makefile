@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-start fuzz sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-start fuzz sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -37,6 +37,9 @@ bench-glm: .venv/.bench
 
 bench-nmf: .venv/.bench
 	$(BIN)/python benchmarks/nmf.py
+
+bench-tensor: .venv/.bench
+	$(BIN)/python benchmarks/tensor.py
 
 bench-start: .venv/.bench
 	$(BIN)/python benchmarks/cold_start.py

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from conepursuit.estimators import PathChoiceDisplay as PathChoiceDisplay
     from conepursuit.estimators import RankPathDisplay as RankPathDisplay
     from conepursuit.estimators import ResidualsDisplay as ResidualsDisplay
+    from conepursuit.estimators import TensorComponentsDisplay as TensorComponentsDisplay
     from conepursuit.factorization.corrected import Corrected as Corrected
     from conepursuit.least_squares.api import nnls as nnls
     from conepursuit.least_squares.audit import certify_nnls as certify_nnls
@@ -116,7 +117,8 @@ _HOMES = {
     "estimators": (
         "ActiveAtomsDisplay CoefficientPathDisplay ComponentsDisplay ConicClassifier ConicCoder "
         "ConicPath ConicRegressor ConicRegressorCV GreedyCP GreedyNMF NonnegativeGarroteClassifier "
-        "NonnegativeGarroteRegressor PathChoiceDisplay RankPathDisplay ResidualsDisplay"
+        "NonnegativeGarroteRegressor PathChoiceDisplay RankPathDisplay ResidualsDisplay "
+        "TensorComponentsDisplay"
     ),
     "factorization.corrected": "Corrected",
     "least_squares.api": "nnls",

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from conepursuit import (
     ConicRegressor,
+    GreedyCP,
     GreedyNMF,
     Huber,
     KullbackLeibler,
@@ -536,6 +537,39 @@ def test_factorize_writes_what_the_estimator_finds(kind, loss, X, capsys):
     assert summary["converged"] is True
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "kullback_leibler"])
+def test_factorize_takes_a_tensor_as_it_takes_a_matrix(loss, capsys):
+    rng = np.random.default_rng(0)
+    X = np.einsum("ir,jr,kr->ijk", *(rng.random((n, 2)) for n in (6, 5, 4)))
+    X += 0.1 * rng.random(X.shape)
+    X[0, 1, 2] = np.nan
+    np.save("X.npy", X)
+    for format_ in ("npy", "csv"):
+        options = ("--components", 2, "--loss", loss, "--out", "fit", "--format", format_)
+        code, out, err = run(capsys, "factorize", "X.npy", *options)
+        assert (code, err) == (0, "")
+        assert "6 x 5 x 4" in out
+    model = GreedyCP(2, loss=loss, rank_growth=0.0).fit(X)
+    assert f"{model.reconstruction_err_:.6g}" in out
+    for mode, factor in enumerate(model.factors_):
+        assert (np.load(f"fit/factor_{mode}.npy") == factor).all()
+        table = np.loadtxt(f"fit/factor_{mode}.csv", delimiter=",", skiprows=1)
+        assert (table == factor).all()
+    assert (np.load("fit/weights.npy") == model.weights_).all()
+    with open("fit/weights.csv", encoding="utf-8") as file:
+        assert file.read().splitlines()[1] == f"component 0,{float(model.weights_[0])!r}"
+    summary = answer("fit/summary.json")
+    assert summary["shape"] == [6, 5, 4]
+    assert summary["reconstruction_err"] == model.reconstruction_err_
+    X[3, 2, 1] = np.inf
+    np.save("X.npy", X)
+    assert "got inf at [3, 2, 1], counted from 0" in run(capsys, "factorize", "X.npy")[2]
+    np.save("X.npy", np.ones((2, 3, 4)))
+    code, _, err = run(capsys, "factorize", "X.npy", "--components", 7)
+    assert code == 2
+    assert "at most 6 for a tensor of 2 x 3 x 4" in err
+
+
 def test_factorize_chooses_the_rank_with_entries_missing(X, capsys):
     X[3, 4] = np.nan
     lines = [",".join(["gene", *(f"s{j}" for j in range(15))])]
@@ -615,7 +649,7 @@ def test_the_help_of_reproduce_says_what_and_how_long(capsys):
     words = " ".join(out.split())
     assert ", ".join(runner.NAMES) in words
     assert "about half an hour, and about a minute with --quick" in words
-    assert "Data is needed for nmf, garrote and kl" in words
+    assert "Data is needed for nmf, garrote, kl and tensor" in words
 
 
 def test_where_missing_data_belongs_is_said(capsys, monkeypatch, tmp_path):

@@ -14,9 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from conepursuit import (
     ComponentsDisplay,
     ConicRegressor,
+    GreedyCP,
     GreedyNMF,
     RankPathDisplay,
     ResidualsDisplay,
+    TensorComponentsDisplay,
 )
 from conepursuit.estimators import panels, residuals_display
 
@@ -252,7 +254,7 @@ def test_other_factorisations():
     display = ResidualsDisplay.from_estimator(model, DIGITS)
     error = np.linalg.norm(DIGITS - model.inverse_transform(model.transform(DIGITS)), axis=1)
     np.testing.assert_allclose(display.samples, error / np.linalg.norm(DIGITS, axis=1))
-    with pytest.raises(ValueError, match="needs a GreedyNMF; got NMF"):
+    with pytest.raises(ValueError, match="needs a GreedyNMF or GreedyCP; got NMF"):
         RankPathDisplay.from_estimator(model)
 
 
@@ -291,3 +293,40 @@ def test_estimators_that_cannot_be_drawn(digits):
         ComponentsDisplay.from_estimator(PCA(2).fit(DIGITS))
     with pytest.raises(ValueError, match="got ConicRegressor"):
         RankPathDisplay.from_estimator(ConicRegressor().fit(DIGITS[:, :3], DIGITS[:, 3]))
+
+
+class TestTensors:
+    X = np.einsum("ir,jr,kr->ijk", *(np.random.default_rng(0).random((n, 3)) for n in (40, 5, 4)))
+
+    def test_a_panel_for_each_mode_of_each_component(self):
+        model = GreedyCP(3).fit(self.X)
+        display = TensorComponentsDisplay.from_estimator(model, mode_names=["a", "b", "c"])
+        assert display.axes_.shape == (3, 3)
+        assert [ax.get_title() for ax in display.axes_[0]] == ["a", "b", "c"]
+        for k, row in enumerate(display.axes_):
+            assert row[0].get_ylabel() == f"{k}:\n{model.weights_[k]:.3g}"
+            heights = [bar.get_height() for bar in row[1].patches]
+            np.testing.assert_allclose(heights, model.factors_[1][:, k])
+            assert not row[0].patches  # many places are an area
+        few = TensorComponentsDisplay.from_estimator(model, n_top=2)
+        assert few.axes_.shape == (2, 3)
+        assert few.mode_names[0] == "mode 0, length 40"
+
+    def test_fixed_modes_and_zeros_are_drawn(self):
+        model = GreedyCP(2).fit(self.X, fixed={1: 3 * np.ones((5, 2))})
+        order = np.argsort(-model.weights_)
+        display = TensorComponentsDisplay.from_estimator(model)
+        assert display.axes_[0, 0].get_ylabel().startswith(f"{order[0]}:")
+        TensorComponentsDisplay.from_estimator(GreedyCP(2).fit(0 * self.X)).figure_.canvas.draw()
+
+    def test_ranks_without_an_oracle_have_no_panel_for_it(self):
+        assert len(RankPathDisplay.from_estimator(GreedyCP(3).fit(self.X)).axes_) == 1
+        careful = GreedyCP(3, rank_growth=0.0).fit(self.X)
+        assert len(RankPathDisplay.from_estimator(careful).axes_) == 2
+
+    def test_what_is_refused(self):
+        model = GreedyCP(2).fit(self.X)
+        with pytest.raises(ValueError, match="name each of the 3 modes; got 2"):
+            TensorComponentsDisplay.from_estimator(model, mode_names=["a", "b"])
+        with pytest.raises(ValueError, match="needs a GreedyCP; got GreedyNMF"):
+            TensorComponentsDisplay.from_estimator(GreedyNMF(2).fit(self.X[0]))

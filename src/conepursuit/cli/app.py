@@ -80,7 +80,7 @@ RowNames = Annotated[
     ),
 ]
 
-EXPERIMENTS = ("synthetic", "nmf", "garrote", "tightness", "kl", "complexity", "theory")
+EXPERIMENTS = ("synthetic", "nmf", "garrote", "tightness", "kl", "tensor", "complexity", "theory")
 """The names in `conepursuit.experiments.runner`, which the help is not to import."""
 
 
@@ -163,7 +163,7 @@ def solve(
 )
 def factorize(
     matrix: Annotated[
-        str, typer.Argument(metavar="X", help="The matrix; NaN or empty is missing.")
+        str, typer.Argument(metavar="X", help="The matrix or tensor; NaN or empty is missing.")
     ],
     components: Annotated[
         str, typer.Option(metavar="K", help="The rank, or auto to let held-out entries choose.")
@@ -173,17 +173,20 @@ def factorize(
     ] = "squared_error",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write W, H, the path of ranks and a summary there."),
+        typer.Option(
+            metavar="DIR", help="Write the factors, the path of ranks and a summary there."
+        ),
     ] = None,
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="How --out writes W and H.", show_default="npy"),
+        typer.Option("--format", help="How --out writes the factors.", show_default="npy"),
     ] = None,
     header: Header = None,
     row_names: RowNames = None,
 ) -> int:
     """Find X ~ W H with W, H >= 0, one component after the other.
 
+    A tensor, three axes or more, is approximated by a sum of outer products of vectors >= 0.
     Files are as for conepursuit solve.
     """
     from conepursuit.cli import factoring
@@ -218,7 +221,7 @@ def demo(
 
     All of them take about half an hour, and about a minute with --quick.
 
-    Data is needed for nmf, garrote and kl; see conepursuit datasets.
+    Data is needed for nmf, garrote, kl and tensor; see conepursuit datasets.
     """,
 )
 def reproduce(

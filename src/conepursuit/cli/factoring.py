@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from conepursuit.cli.reading import Data, read_matrix
 from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json, write_npy
 from conepursuit.estimators.factorization import GreedyNMF
+from conepursuit.estimators.tensor import GreedyCP
 
 
 def factorize(
@@ -28,34 +30,53 @@ def factorize(
     out: Path | None,
     format_: str | None,
 ) -> int:
-    """Factorise the matrix in a file, print and write the factors, and return the exit code."""
+    """Factorise a matrix or a tensor, print and write the factors, and return the exit code."""
     if format_ is not None and out is None:
         raise ValueError(f"--format {format_} needs a folder to write to. Add --out DIR.")
-    model = GreedyNMF(rank(components), loss=loss)
+    asked = rank(components)
     if out is not None and out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder; {out} is a file.")
-    data = read_matrix(X, layout, missing=True)
-    most = min(data.values.shape)
-    if model.n_components != "auto" and model.n_components > most:
+    data = read_matrix(X, layout, missing=True, tensors=True)
+    shape = data.values.shape
+    most = prod(shape) // max(shape)
+    if isinstance(asked, int) and asked > most:
+        kind = "matrix" if len(shape) == 2 else "tensor"
         raise ValueError(
-            f"--components must be at most {most} for a matrix of {data.size}, which so many "
-            f"reproduce exactly; got {model.n_components}."
+            f"--components must be at most {most} for a {kind} of {data.size}, which so many "
+            f"reproduce exactly; got {asked}."
         )
+    model: Any = GreedyNMF(asked, loss=loss)
+    if len(shape) > 2:
+        model = GreedyCP(asked, loss=loss, rank_growth=0.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
         with Waiting(Console(stderr=True), f"factorising {data.size}"):
-            W = model.fit_transform(data.values)
+            factors = fitted(model, data.values)
     console = Console(highlight=False)
     show_files(console, data)
     show(console, data, model)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write(out, data, model, W, format_ or "npy", converged=not caught)
+        write(out, data, model, factors, format_ or "npy", converged=not caught)
         console.print(f" The factors are in {out}.", markup=False, soft_wrap=True)
     if not caught:
         return DONE
     return complain(f"not converged: {caught[0].message}", NOT_CONVERGED)
+
+
+def fitted(model: Any, X: Any) -> dict[str, Array]:
+    """Fit, and return the factors by the names of their files, with components as columns or rows.
+
+    A matrix has W, with a column for each component, and H, with a row. A tensor has a factor for
+    each mode, with a column for each component, and their weights.
+    """
+    if X.ndim == 2:
+        W = model.fit_transform(X)
+        return {"W": W, "H": model.components_}
+    model.fit(X)
+    modes = {f"factor_{mode}": factor for mode, factor in enumerate(model.factors_)}
+    return {**modes, "weights": model.weights_[:, None]}
 
 
 def rank(components: str) -> int | str:
@@ -79,8 +100,11 @@ def show(console: Console, data: Data, model: Any) -> None:
     note = f"ranks 1 to {first} are not shown; --out writes all" if first else ""
     title = f"Non-negative factorisation, {data.size}, {model.loss} loss"
     headings = ("rank", "objective", "oracle accuracy")
-    what = "||X - W H||" if model.loss == "squared_error" else "root of twice the divergence"
-    used = int(model.components_.any(axis=1).sum())
+    tensor, squared = hasattr(model, "factors_"), model.loss == "squared_error"
+    what = "||X - W H||" if squared else "root of twice the divergence"
+    if tensor:
+        what = "||X - Z|| / ||X||" if squared else "root of twice the divergence over the sum of X"
+    used = int((model.weights_ > 0 if tensor else model.components_.any(axis=1)).sum())
     lines = [
         (
             "components",
@@ -93,18 +117,28 @@ def show(console: Console, data: Data, model: Any) -> None:
     console.print(Group(table(title, headings, rows, note), facts(lines)))
 
 
-def write(out: Path, data: Data, model: Any, W: Array, format_: str, *, converged: bool) -> None:
+def write(
+    out: Path,
+    data: Data,
+    model: Any,
+    factors: dict[str, Array],
+    format_: str,
+    *,
+    converged: bool,
+) -> None:
     """Write the factors, the path of ranks and, as the last, a summary."""
-    H, path = model.components_, model.rank_path_
-    if format_ == "npy":
-        write_npy(out / "W.npy", W)
-        write_npy(out / "H.npy", H)
-    else:
-        names = [f"component {k}" for k in range(len(H))]
-        _write_factor(out / "W.csv", W, names, data.rows)
-        _write_factor(
-            out / "H.csv", H, data.columns or [f"column {j}" for j in range(H.shape[1])], names
-        )
+    path = model.rank_path_
+    names = [f"component {k}" for k in range(model.n_components_)]
+    for name, factor in factors.items():
+        if format_ == "npy":
+            write_npy(out / f"{name}.npy", factor[:, 0] if name == "weights" else factor)
+        elif name == "H":
+            columns = data.columns or [f"column {j}" for j in range(factor.shape[1])]
+            _write_factor(out / "H.csv", factor, columns, names)
+        elif name == "weights":
+            _write_factor(out / "weights.csv", factor, ["weight"], names)
+        else:
+            _write_factor(out / f"{name}.csv", factor, names, data.rows)
     ranks = zip(
         range(1, len(path) + 1), path.tolist(), model.oracle_accuracy_.tolist(), strict=True
     )

@@ -66,10 +66,15 @@ class Data:
         return f"row {row}, column {column}{name}, counted from 0{line}"
 
 
-def read_matrix(given: str, layout: Layout = DETECT, *, missing: bool = False) -> Data:
-    """Return the matrix in a file, dense or sparse; NaN is an error unless it means missing."""
+def read_matrix(
+    given: str, layout: Layout = DETECT, *, missing: bool = False, tensors: bool = False
+) -> Data:
+    """Return the matrix in a file, dense or sparse; NaN is an error unless it means missing.
+
+    With `tensors`, an array of three axes or more is returned too.
+    """
     data = read(given, layout)
-    if data.values.ndim != 2:
+    if data.values.ndim != 2 and not (tensors and data.values.ndim > 2):
         raise ValueError(
             f"{given} must hold a matrix, with an atom for each column; got shape "
             f"{data.values.shape}."
@@ -216,9 +221,11 @@ def check_entries(data: Data, *, missing: bool) -> None:
     found = _first_wrong(data.values, missing)
     if found is not None:
         row, column, value = found
-        raise ValueError(
-            f"{data.file} must hold finite numbers; got {value} at {data.place(row, column)}."
-        )
+        place = data.place(row, column)
+        if data.values.ndim > 2:
+            rest = np.unravel_index(column, data.values.shape[1:])
+            place = f"[{', '.join(str(i) for i in (row, *rest))}], counted from 0"
+        raise ValueError(f"{data.file} must hold finite numbers; got {value} at {place}.")
 
 
 def _first_wrong(values: Any, missing: bool) -> tuple[int, int, float] | None:

@@ -5,8 +5,8 @@
 - ``garrote``: the non-negative garrote.
 - ``factorization`` and ``tensor``: `GreedyNMF` and `GreedyCP`, around `conepursuit.factorization`;
   ``greedy`` has what they share.
-- ``displays``: plots of paths and choices; ``factor_displays``, ``residuals_display``: plots of
-  factorisations, on the axes of ``panels``.
+- ``displays``: plots of paths and choices; ``factor_displays``, ``residuals_display`` and
+  ``tensor_display``: plots of factorisations, on the axes of ``panels``.
 """
 
 from conepursuit.estimators.classification import ConicClassifier
@@ -27,6 +27,7 @@ from conepursuit.estimators.linear import ConicPath
 from conepursuit.estimators.regression import ConicRegressor
 from conepursuit.estimators.residuals_display import ResidualsDisplay
 from conepursuit.estimators.tensor import GreedyCP
+from conepursuit.estimators.tensor_display import TensorComponentsDisplay
 
 __all__ = [
     "ActiveAtomsDisplay",
@@ -44,4 +45,5 @@ __all__ = [
     "PathChoiceDisplay",
     "RankPathDisplay",
     "ResidualsDisplay",
+    "TensorComponentsDisplay",
 ]

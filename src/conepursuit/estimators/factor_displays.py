@@ -172,7 +172,7 @@ class RankPathDisplay:
     objective : array of shape (n_components,)
         The objective at ranks 1, 2, ...
     accuracy : array of shape (n_components,)
-        The proved accuracy of the oracle.
+        The accuracy of the oracle, NaN where it was not asked.
     held_out : array, optional
         The mean loss of the entries held out at ranks 1, 2, ...
 
@@ -181,7 +181,7 @@ class RankPathDisplay:
     figure_ : matplotlib Figure
         What was drawn on.
     axes_ : array of matplotlib Axes
-        The panels: objective, held-out loss where there is one, accuracy.
+        The panels: objective, held-out loss and accuracy, where there are any.
     """
 
     objective: Vector
@@ -192,32 +192,35 @@ class RankPathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, figure: Any = None) -> RankPathDisplay:
-        """Draw the path of a fitted `GreedyNMF`."""
+        """Draw the path of a fitted `GreedyNMF` or `GreedyCP`."""
         check_is_fitted(estimator)
         if not hasattr(estimator, "rank_path_"):
-            raise ValueError(f"RankPathDisplay needs a GreedyNMF; got {type(estimator).__name__}.")
+            raise ValueError(
+                f"RankPathDisplay needs a GreedyNMF or GreedyCP; got {type(estimator).__name__}."
+            )
         held_out = getattr(estimator, "held_out_path_", None)
         return cls(estimator.rank_path_, estimator.oracle_accuracy_, held_out).plot(figure=figure)
 
     def plot(self, *, figure: Any = None) -> RankPathDisplay:
         """Draw; the rank that was chosen is marked."""
-        heights = [3.0, 1.2] if self.held_out is None else [3.0, 2.0, 1.2]
+        asked = not np.isnan(self.accuracy).all()
+        heights = [3.0, *([] if self.held_out is None else [2.0]), *([1.2] if asked else [])]
         size = (6.4, (1.0 + sum(heights)) / len(heights))
         self.figure_, self.axes_ = panels(
             figure, len(heights), 1, size, sharex=True, height_ratios=heights
         )
-        objective, accuracy = self.axes_[0], self.axes_[-1]
+        objective, lowest = self.axes_[0], self.axes_[-1]
         draw_ranks(objective, self.objective, "objective", COLOURS[0])
         log_scale(objective, self.objective)
         if self.held_out is not None:
             draw_ranks(self.axes_[1], self.held_out, "held-out loss", COLOURS[1])
             mark_rank(self.axes_[1], self.held_out, len(self.objective))
-        draw_ranks(accuracy, self.accuracy, "oracle\naccuracy", COLOURS[2])
+        if asked:
+            draw_ranks(lowest, self.accuracy, "oracle\naccuracy", COLOURS[2])
+            lowest.set(ylim=(0.0, 1.08), yticks=[0.0, 0.5, 1.0])
         last = max(len(path) for path in (self.objective, self.held_out) if path is not None)
-        accuracy.set(
-            ylim=(0.0, 1.08), yticks=[0.0, 0.5, 1.0], xlabel="rank", xlim=(0.5, last + 0.5)
-        )
-        accuracy.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        lowest.set(xlabel="rank", xlim=(0.5, last + 0.5))
+        lowest.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         self.figure_.align_ylabels(self.axes_)
         return self
 
