@@ -226,14 +226,14 @@ def plot_times(found: Mapping[str, Any], ax: Any) -> None:
 
 def plot_ranks(found: Mapping[str, Any], ax: Any) -> None:
     """Draw the error of the greedy methods at every rank, the range over the seeds shaded."""
-    for i, (method, runs) in enumerate(found.items()):
-        if "ranks" not in runs:
-            continue
-        errors, colour = np.array(runs["ranks"]), COLOURS[i % len(COLOURS)]
+    greedy = {method: runs["ranks"] for method, runs in found.items() if "ranks" in runs}
+    for i, (method, paths) in enumerate(greedy.items()):
+        errors, colour, size = np.array(paths), COLOURS[-1 - i], 9 - 5 * i  # one may hide the other
         ranks = np.arange(1, errors.shape[1] + 1)
-        ax.plot(ranks, errors.mean(axis=0), marker="o", markersize=4, color=colour, label=method)
+        ax.plot(ranks, errors.mean(axis=0), marker="o", markersize=size, color=colour, label=method)
         ax.fill_between(ranks, errors.min(axis=0), errors.max(axis=0), color=colour, alpha=0.2)
     ax.set(xlabel="rank", ylabel="relative error")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(True, color="0.9")
     ax.legend(frameon=False)
 
