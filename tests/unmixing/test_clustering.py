@@ -77,6 +77,10 @@ def test_shares_of_an_exact_mixture():
     np.testing.assert_allclose(_shares(X, W + 0.1), expected, atol=1e-3)
 
 
+def test_a_pixel_without_a_band_of_either_spectrum_is_between_them():
+    assert _shares(np.eye(3), np.eye(2, 3)).tolist() == [1.0, 0.0, 0.5]
+
+
 def test_the_cut_minimises_its_formula():
     for seed in range(20):
         rng = np.random.default_rng(seed)

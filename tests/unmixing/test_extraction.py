@@ -6,6 +6,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conepursuit.unmixing import projections
 from conepursuit.unmixing.clustering import h2nmf
 from conepursuit.unmixing.extraction import snpa, spa, xray
 from conepursuit.unmixing.projections import hull_weights
@@ -77,7 +78,8 @@ PLAIN = {"spa": plain_spa, "snpa": plain_snpa, "xray": plain_xray}
 @pytest.mark.parametrize("seed", range(6))
 def test_made_scenes_as_the_straightforward_version(name, seed):
     n = 2 + seed % 4
-    for X in (generic(seed), separable(n, seed=seed)[0], noisy(n, 0.02, seed)[0]):
+    uneven = generic(seed) * np.random.default_rng(seed).uniform(0.2, 3.0, (40, 1))
+    for X in (generic(seed), uneven, separable(n, seed=seed)[0], noisy(n, 0.02, seed)[0]):
         assert CHOOSERS[name](X, n).tolist() == PLAIN[name](X, n)
 
 
@@ -117,6 +119,13 @@ def test_brightness_does_not_matter_to_xray():
         X, pure = separable(4, seed=seed)
         bright = np.random.default_rng(seed).uniform(0.1, 10.0, len(X))
         assert sorted(xray(bright[:, None] * X, 4)) == pure.tolist()
+
+
+def test_snpa_projects_on_a_hull_and_spa_on_a_span():
+    """The third pixel is in the cone of the first two, but far beyond their hull."""
+    X = [[10.0, 0.0, 0.0], [0.0, 8.0, 0.0], [6.0, 6.0, 0.0], [1.0, 1.0, 1.0]]
+    assert snpa(X, 3).tolist() == [0, 1, 2]
+    assert spa(X, 3).tolist() == [0, 1, 3]
 
 
 def test_dependent_endmembers_are_found_by_projections_on_hulls_and_cones():
@@ -165,6 +174,17 @@ def test_spa_is_not_misled_by_cancellation():
     np.testing.assert_array_equal(spa(X, 2), plain_spa(X, 2))
 
 
+def test_xray_is_not_misled_by_cancellation():
+    """Rays that are 1e-9 apart: the residual is short, and its rounding along the first is not."""
+    rng = np.random.default_rng(3)
+    apart = rng.uniform(0.0, 1.0, 50)
+    apart[17], apart[23] = 0.0, 2.0
+    X = rng.random(6) + 1e-9 * apart[:, None] * rng.random(6)
+    X *= rng.uniform(0.5, 1.0, 50)[:, None]
+    X[17] *= 4.0  # all rays are tied at first, and the longest is taken
+    assert xray(X, 2).tolist() == [17, 23]
+
+
 # ---------------------------------------------------------------- hard and wrong input
 
 
@@ -203,6 +223,12 @@ def test_integers_float32_and_any_layout_are_taken(name):
         assert ALL[name](other, 4).tolist() == expected
 
 
+@pytest.mark.parametrize("name", CHOOSERS)
+def test_pixels_without_a_common_band(name):
+    """No pixel gets weight in the fit of another; all are tied, so that the first is chosen."""
+    assert CHOOSERS[name](np.eye(4), 4).tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("name", ["spa", "snpa", "xray", "h2nmf"])
 def test_one_pixel_and_one_endmember(name):
     assert ALL[name]([[1.0, 2.0, 3.0]], 1).tolist() == [0]
@@ -218,7 +244,7 @@ def test_one_pixel_and_one_endmember(name):
         (np.ones((0, 4)), 2, r"got \(0, 4\)"),
         ([[1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0]], 2, r"2 of 3 pixels, the first in row 1"),
         (np.zeros((4, 3)), 2, r"not all zero; got zeros of shape \(4, 3\)"),
-        (np.eye(4)[:, :2], 3, r"n = 3, 2 bands and 2 such pixels. Use an n of up to 2"),
+        (np.ones((6, 2)), 3, r"n = 3, 2 bands and 6 such pixels. Use an n of up to 2"),
         (np.eye(3, 9), 4, r"n = 4, 9 bands and 3 such pixels. Use an n of up to 3"),
         (np.eye(3), 0, r"positive integer; got 0"),
         (np.eye(3), 2.0, r"positive integer; got 2.0"),
@@ -263,8 +289,9 @@ def test_nearest_points_of_a_hull(seed, k, bands, reach):
     assert (ahead <= 1e-10 * np.linalg.norm(X, axis=1) * np.linalg.norm(W, axis=1).max()).all()
 
 
-def test_nearest_points_as_the_straightforward_version():
+def test_nearest_points_as_the_straightforward_version(monkeypatch):
+    monkeypatch.setattr(projections, "ROUNDS", 8)  # enough, as every round gains two digits
     rng = np.random.default_rng(0)
     W, X = rng.random((4, 10)), 1.5 * rng.random((200, 10))
     points = hull_weights(W, X) @ W
-    np.testing.assert_allclose(points, [nearest_in_hull(W, x) for x in X], atol=1e-12)
+    np.testing.assert_allclose(points, [nearest_in_hull(W, x) for x in X], atol=1e-14)

@@ -212,7 +212,7 @@ def xray(X: Any, n: int) -> Array:
         if k > 0:
             rest = _largest_residual(spectra, lengths, chosen, n)
         scores = (spectra @ rest) / sums
-        scores[chosen] = -np.inf
+        scores[chosen] = -np.inf  # they are 0 or less, but for rounding
         chosen.append(best_pixel(scores, lengths))
     return where[chosen]
 
@@ -223,5 +223,9 @@ def _largest_residual(spectra: Array, lengths: Vector, chosen: list[int], n: int
     left = distances**2
     worst = best_pixel(left, lengths)
     check_left(left[worst], lengths.max(), len(chosen), n)
-    rest: Vector = spectra[worst] - weights[:, worst] @ spectra[chosen]
+    atoms = spectra[chosen]
+    rest: Vector = spectra[worst] - weights[:, worst] @ atoms
+    # A short residual is hardly orthogonal to the atoms with weight, which would spoil the scores.
+    used = atoms[weights[:, worst] > 0.0]
+    rest -= np.linalg.lstsq(used.T, rest)[0] @ used
     return rest
