@@ -1,0 +1,15 @@
+"""Hyperspectral unmixing: the spectra of pure materials in a scene, and how good they are.
+
+Everywhere here a scene is an array X of shape (pixels, bands), endmembers are one spectrum per
+row, (n, bands), and abundances have shape (pixels, n), so that ``X ~ abundances @ endmembers``.
+
+- ``pixels``: what an extractor may take for granted of X, and which of near equals is chosen.
+- ``extraction``: `spa`, `snpa` and `xray`, which choose pixels one after the other.
+- ``projections``: the nearest points of a hull, for all pixels at once; `snpa` uses them.
+- ``subspace``: `vca`, and `hysime`, the number of endmembers; both look at leading eigenvectors.
+- ``clustering``: `h2nmf`, which splits the scene into clusters.
+- ``agreement``: spectral angles, the matching of endmembers to a truth, the error of abundances.
+
+Extractors return the indices of pixels; ``X[indices]`` are the endmembers. Pixels that are all
+zero count as absent: they are never chosen.
+"""
