@@ -91,7 +91,7 @@ class SquaredLoss(FactorLoss):
             self.views = self.X, sparse.csr_array(X.T)
         elif self.sparse:
             self.views = (X,)
-        data = self.X.data if self.sparse else X.reshape(-1, order="A")
+        data = self.X.data if self.sparse else X.ravel(order="K")
         self.square = float(np.vdot(data, data))
         self.single = None
         if not self.sparse and X.size >= SINGLE and NARROW < X.max() < 1.0 / NARROW:
@@ -175,7 +175,8 @@ class SquaredLoss(FactorLoss):
         super().refine()
         self._last = (None, -1, None)
         if self.tensor and self.single is not None:  # one copy of the data is enough
-            self.single, self.X = None, np.ascontiguousarray(self.X)
+            self.single = None  # before the other one is made
+            self.X = np.ascontiguousarray(self.X)
 
     def _sweep(self, gram: Array, target: Array, F: Array) -> None:
         if self.correction == "gcd":
