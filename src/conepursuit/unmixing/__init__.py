@@ -9,7 +9,7 @@ row, (n, bands), and abundances have shape (pixels, n), so that ``X ~ abundances
 - ``subspace``: `vca`, and `hysime`, the number of endmembers; both look at leading eigenvectors.
 - ``clustering``: `h2nmf`, which splits the scene into clusters.
 - ``agreement``: spectral angles, the matching of endmembers to a truth, the error of abundances.
-- ``unmixer``: `Unmixer`, from a scene to abundances; ``kinds``: scenes as images or labelled arrays.
+- ``unmixer``: `Unmixer`, from a scene to abundances; ``kinds``: images and labelled arrays.
 
 Extractors return the indices of pixels; ``X[indices]`` are the endmembers. Pixels that are all
 zero count as absent: they are never chosen.

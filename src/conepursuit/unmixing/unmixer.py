@@ -264,10 +264,10 @@ class Unmixer(TransformerMixin, BaseEstimator):
     def _has_data(self, pixels: Array, weights: Vector) -> Array:
         """Return which pixels have data in all bands that count."""
         counted = pixels[:, weights > 0]
-        known: Array = np.isfinite(counted).all(axis=1)
+        known: Any = np.isfinite(counted).all(axis=1)
         if self.no_data is not None and not np.isnan(self.no_data):
-            known &= ~(counted == self.no_data).all(axis=1)
-        return known
+            known &= np.logical_not((counted == self.no_data).all(axis=1))
+        return np.asarray(known)
 
     def _check(self) -> None:
         """Raise a ValueError that says which parameter is wrong."""
