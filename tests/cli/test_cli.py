@@ -649,7 +649,7 @@ def test_the_help_of_reproduce_says_what_and_how_long(capsys):
     words = " ".join(out.split())
     assert ", ".join(runner.NAMES) in words
     assert "about half an hour, and about a minute with --quick" in words
-    assert "Data is needed for nmf, garrote, kl and tensor" in words
+    assert "Data is needed for nmf, garrote, kl, tensor and unmixing" in words
 
 
 def test_where_missing_data_belongs_is_said(capsys, monkeypatch, tmp_path):

@@ -80,7 +80,7 @@ RowNames = Annotated[
     ),
 ]
 
-EXPERIMENTS = ("synthetic", "nmf", "garrote", "tightness", "kl", "tensor", "complexity", "theory")
+EXPERIMENTS = ("synthetic", "nmf", "garrote", "tightness", "kl", "tensor", "unmixing", "complexity", "theory")
 """The names in `conepursuit.experiments.runner`, which the help is not to import."""
 
 
@@ -221,7 +221,7 @@ def demo(
 
     All of them take about half an hour, and about a minute with --quick.
 
-    Data is needed for nmf, garrote, kl and tensor; see conepursuit datasets.
+    Data is needed for nmf, garrote, kl, tensor and unmixing; see conepursuit datasets.
     """,
 )
 def reproduce(

@@ -162,12 +162,12 @@ class Unmixer(TransformerMixin, BaseEstimator):
             self.endmembers_ = spectra.astype(np.float64)
             return self
         where = np.flatnonzero(self._has_data(pixels, weights))
-        counted = pixels[where][:, weights > 0].astype(np.float64)
+        spectra = counted(pixels[where], weights > 0).astype(np.float64)
         if self.band_weights is not None:
-            counted *= np.sqrt(weights[weights > 0])
+            spectra *= np.sqrt(weights[weights > 0])
         extract = EXTRACTORS[self.extractor]
         seed = {"random_state": self.random_state} if self.extractor == "vca" else {}
-        self.indices_ = where[np.asarray(extract(counted, self.n_endmembers, **seed))]
+        self.indices_ = where[np.asarray(extract(spectra, self.n_endmembers, **seed))]
         self.endmembers_ = pixels[self.indices_].astype(np.float64)
         return self
 
@@ -213,7 +213,7 @@ class Unmixer(TransformerMixin, BaseEstimator):
     def _solved(self, pixels: Array, weights: Vector) -> tuple[Array, Vector, Vector, Vector]:
         """Return abundances, residuals, gaps and proofs of pixels that all have data."""
         used = weights > 0
-        targets, atoms = pixels[:, used].T, np.ascontiguousarray(self.endmembers_[:, used].T)
+        targets, atoms = counted(pixels, used).T, np.ascontiguousarray(self.endmembers_[:, used].T)
         own = None if self.band_weights is None else weights[used]
         if self.loss == "squared_error":
             options: dict[str, Any] = {"n_jobs": self.n_jobs}
@@ -263,11 +263,13 @@ class Unmixer(TransformerMixin, BaseEstimator):
 
     def _has_data(self, pixels: Array, weights: Vector) -> Array:
         """Return which pixels have data in all bands that count."""
-        counted = pixels[:, weights > 0]
-        known: Any = np.isfinite(counted).all(axis=1)
+        values = counted(pixels, weights > 0)
+        known = np.ones(len(values), dtype=bool)
+        if values.dtype.kind == "f":
+            known &= np.isfinite(values).all(axis=1)
         if self.no_data is not None and not np.isnan(self.no_data):
-            known &= np.logical_not((counted == self.no_data).all(axis=1))
-        return np.asarray(known)
+            known &= np.logical_not((values == self.no_data).all(axis=1))
+        return known
 
     def _check(self) -> None:
         """Raise a ValueError that says which parameter is wrong."""
@@ -289,3 +291,8 @@ class Unmixer(TransformerMixin, BaseEstimator):
             )
         if self.sum_to_one and self.max_endmembers is not None:
             raise ValueError("sum_to_one and max_endmembers do not go together. Leave one out.")
+
+
+def counted(pixels: Array, used: Array) -> Array:
+    """Return the bands of all pixels that count, contiguous; without a copy if all do."""
+    return pixels if used.all() else np.ascontiguousarray(pixels[:, used])
