@@ -55,11 +55,12 @@ def test_the_examples_of_the_readme_give_what_they_say():
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", ["extending", "choosing", "certificates"])
+@pytest.mark.parametrize("page", ["extending", "choosing", "certificates", "parts", "unmixing"])
 def test_the_examples_of_the_docs_run(page):
     scope = {}
     for block in blocks_of(f"docs/{page}.md"):
         exec(block, scope)
+    pyplot.close("all")
     if page == "extending":
         assert scope["result"].status.success
         parts = [block for block in blocks_of("docs/extending.md") if "class " in block]

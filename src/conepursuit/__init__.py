@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from conepursuit.least_squares.path import nnls_path as nnls_path
     from conepursuit.loss_fits import nnfit as nnfit
     from conepursuit.low_rank import FactoredMatrix as FactoredMatrix
+    from conepursuit.low_rank import FactoredTensor as FactoredTensor
     from conepursuit.matrix_fits.results import FitResult as FitResult
     from conepursuit.matrix_fits.results import NNLSResult as NNLSResult
     from conepursuit.objectives import BetaDivergence as BetaDivergence
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from conepursuit.pursuit.steps import StepRule as StepRule
     from conepursuit.status import Certificate as Certificate
     from conepursuit.status import Status as Status
+    from conepursuit.unmixing import Unmixer as Unmixer
 
     __version__: str
 
@@ -126,7 +128,7 @@ _HOMES = {
     "least_squares.gram": "nnls_gram",
     "least_squares.path": "NNLSPath nnls_path",
     "loss_fits": "nnfit",
-    "low_rank": "FactoredMatrix",
+    "low_rank": "FactoredMatrix FactoredTensor",
     "matrix_fits.results": "FitResult NNLSResult",
     "objectives": (
         "BetaDivergence Composed EntrywiseLoss FactoredKullbackLeibler FactoredLeastSquares "
@@ -143,6 +145,7 @@ _HOMES = {
     "pursuit.solve": "iterates minimize",
     "pursuit.steps": "AdaptiveStep CurvatureStep ExactStep OpenLoopStep ShortStep StepRule",
     "status": "Certificate Status",
+    "unmixing": "Unmixer",
 }
 """In which module each public name lives; it is imported when the name is first asked for.
 
