@@ -80,7 +80,17 @@ RowNames = Annotated[
     ),
 ]
 
-EXPERIMENTS = ("synthetic", "nmf", "garrote", "tightness", "kl", "tensor", "unmixing", "complexity", "theory")
+EXPERIMENTS = (
+    "synthetic",
+    "nmf",
+    "garrote",
+    "tightness",
+    "kl",
+    "tensor",
+    "unmixing",
+    "complexity",
+    "theory",
+)
 """The names in `conepursuit.experiments.runner`, which the help is not to import."""
 
 

@@ -25,7 +25,17 @@ from conepursuit.experiments.report import Section, draw, page
 from conepursuit.files import replacing
 from conepursuit.kernels import FILE
 
-NAMES = ("synthetic", "nmf", "garrote", "tightness", "kl", "tensor", "unmixing", "complexity", "theory")
+NAMES = (
+    "synthetic",
+    "nmf",
+    "garrote",
+    "tightness",
+    "kl",
+    "tensor",
+    "unmixing",
+    "complexity",
+    "theory",
+)
 PACKAGES = ("conepursuit", "numpy", "scipy", "scikit-learn")
 
 
