@@ -11,29 +11,34 @@ MOST = 6
 """So many atoms are tried; 2^n systems are solved."""
 
 
-def hull_excess(A, b, radius, x):
-    """Return f(x) - f* for 1/2 ||A x - b||^2 over x >= 0 with sum(x) <= radius, as a fraction."""
+def hull_excess(A, b, radius, x, *, always_full=False):
+    """Return f(x) - f* for 1/2 ||A x - b||^2 over x >= 0 with sum(x) <= radius, as a fraction.
+
+    With `always_full` the sum is equal to the radius. x are floats or fractions.
+    """
     G, c = _gram(A, b)
-    least = hull_minimum(G, c, Fraction(float(radius)))
-    return _form(G, c, [Fraction(float(a)) for a in x]) - least
+    least = hull_minimum(G, c, Fraction(float(radius)), always_full=always_full)
+    point = [a if isinstance(a, Fraction) else Fraction(float(a)) for a in x]
+    return _form(G, c, point) - least
 
 
-def hull_minimum(G, c, radius):
+def hull_minimum(G, c, radius, *, always_full=False):
     """Return the least 1/2 <x, G x> - <c, x> over x >= 0 with sum(x) <= radius.
 
     Some minimiser has atoms that are independent, as they are or with a one below each of them.
-    It is the minimiser on these atoms, with the sum free or equal to the radius.
+    It is the minimiser on these atoms, with the sum free or, with `always_full` in any case, equal
+    to the radius.
     """
     if len(c) > MOST:
         raise ValueError(f"at most {MOST} atoms; got {len(c)}")
-    best = Fraction(0)
+    values = [] if always_full else [Fraction(0)]
     for k in range(1, len(c) + 1):
         for support in combinations(range(len(c)), k):
-            for full in (False, True):
+            for full in (True,) if always_full else (False, True):
                 y = _level(G, c, support, radius if full else None)
                 if y is not None and min(y) >= 0 and sum(y) <= radius:
-                    best = min(best, _form(G, c, y))
-    return best
+                    values.append(_form(G, c, y))
+    return min(values)
 
 
 def _level(G, c, support, total):

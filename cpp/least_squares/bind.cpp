@@ -4,14 +4,18 @@
 #include "few_atoms.hpp"
 #include "many_targets.hpp"
 #include "one_target.hpp"
+#include "sums.hpp"
 
 namespace conepursuit {
 namespace {
 
-Supports<const double> table_of(const Array3<D> &M, const Array2<D> &functional,
-                                const Array2<D> &bounds, const Array1<const std::uint64_t> &repaired,
-                                const Array1<const bool> &delicate) {
-    return {M.data(), view(functional), view(bounds), view(repaired), view(delicate)};
+// The table of supports: M, then shifts, leasts, functionals, bounds, repaired and delicate.
+template <class T, class Bits, class Flag>
+Supports<T> table_of(const Array3<T> &M, const Array2<T> &shift, const Array2<T> &least,
+                     const Array2<T> &functional, const Array2<T> &bounds,
+                     const Array1<Bits> &repaired, const Array1<Flag> &delicate) {
+    return {M.data(),     view(shift),    view(least),   view(functional),
+            view(bounds), view(repaired), view(delicate)};
 }
 
 // The rows of an array that is contiguous along one of its axes.
@@ -102,36 +106,57 @@ void bind_proofs(nb::module_ &module) {
     });
 }
 
-void bind_many_targets(nb::module_ &module) {
-    define(module, "tabulate", [](Array2<D> G, Index n, Index m, Array3<double> M,
-                              Array2<double> products, Array2<double> bounds,
-                              Array1<std::uint64_t> repaired, Array1<bool> delicate) {
-        Tabulator(view(G), n, m,
-                  {M.data(), view(products), view(bounds), view(repaired), view(delicate)})
-            .fill();
+void bind_tables(nb::module_ &module) {
+    define(module, "tabulate",
+        [](Array2<D> G, Index n, Index m, Array3<double> M, Array2<double> shift,
+           Array2<double> least, Array2<double> products, Array2<double> bounds,
+           Array1<std::uint64_t> repaired, Array1<bool> delicate) {
+            Tabulator(view(G), n, m,
+                      table_of(M, shift, least, products, bounds, repaired, delicate))
+                .fill();
+        });
+    define(module, "tabulate_sum",
+        [](Array1<D> norms, Index m, double raised, double s, bool at_most, Array3<double> M,
+           Array2<double> shift, Array2<double> least, Array2<double> products,
+           Array2<double> bounds, Array1<std::uint64_t> repaired, Array1<bool> delicate) {
+            SumTabulator(view(norms), m, raised, {s, at_most},
+                         table_of(M, shift, least, products, bounds, repaired, delicate))
+                .fill();
+        });
+    define(module, "sum_gap", [](Array1<D> g, Array1<D> g_error, double offset, Array1<D> x,
+                             double s, bool at_most, double distance) {
+        return sum_gap(view(g), view(g_error), offset, view(x), {s, at_most}, distance);
     });
+    define(module, "close_sum", [](Array1<double> x, double s) { return close_sum(view(x), s); });
+}
+
+void bind_many_targets(nb::module_ &module) {
     define(module, "fit_few",
-        [](Array2<D> atoms, Rows targets, Array2<D> G, Array1<D> sums, Array3<D> M,
+        [](double s, bool at_most, Array1<double> multipliers, Array2<D> atoms, Rows targets,
+           Array2<D> G, Array1<D> sums, Array3<D> M, Array2<D> shift, Array2<D> least,
            Array2<D> products, Array2<D> bounds, Array1<const std::uint64_t> repaired,
            Array1<const bool> delicate, Array2<double> X, Array2<double> duals,
            Array1<double> rnorms, Array1<double> gaps, Array1<bool> proven,
            Array1<std::int64_t> codes, Array1<std::int64_t> counts) {
             auto few = std::make_unique<FewAtoms>(
-                view(atoms), view(G), view(sums), table_of(M, products, bounds, repaired, delicate),
-                Index(X.shape(1)), Index(targets.shape(1)));
+                view(atoms), view(G), view(sums),
+                table_of(M, shift, least, products, bounds, repaired, delicate),
+                WeightSum{s, at_most}, Index(X.shape(1)), Index(targets.shape(1)));
             few->fit(targets_of(targets), {view(X), view(duals), view(rnorms), view(gaps), view(proven),
-                                     view(codes), view(counts)});
+                                     view(codes), view(counts), view(multipliers)});
         },
         Unlocked());
     define(module, "fit_targets",
-        [](Array2<D> atoms, Rows targets, Array2<D> G, Array1<D> inverse_norms,
-           Array1<D> sums, Index limit, Index max_steps, Array2<double> X, Array2<double> duals,
-           Array1<double> rnorms, Array1<double> gaps, Array1<bool> proven,
-           Array1<std::int64_t> codes, Array1<std::int64_t> counts) {
-            Dictionary const given{view(atoms), view(G), view(inverse_norms), view(sums)};
+        [](double s, bool at_most, Array1<double> multipliers, double raised, Array2<D> atoms,
+           Rows targets, Array2<D> G, Array1<D> inverse_norms, Array1<D> sums, Index limit,
+           Index max_steps, Array2<double> X, Array2<double> duals, Array1<double> rnorms,
+           Array1<double> gaps, Array1<bool> proven, Array1<std::int64_t> codes,
+           Array1<std::int64_t> counts) {
+            Dictionary const given{view(atoms), view(G), view(inverse_norms), view(sums),
+                                   {s, at_most}, raised};
             fit_targets(given, targets_of(targets), limit, max_steps,
                         {view(X), view(duals), view(rnorms), view(gaps), view(proven), view(codes),
-                         view(counts)});
+                         view(counts), view(multipliers)});
         },
         Unlocked());
 }
@@ -141,6 +166,7 @@ void bind_many_targets(nb::module_ &module) {
 void bind_least_squares(nb::module_ &module) {
     bind_one_target(module);
     bind_proofs(module);
+    bind_tables(module);
     bind_many_targets(module);
 }
 

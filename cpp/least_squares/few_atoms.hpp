@@ -9,6 +9,7 @@
 #include "active_set.hpp"
 #include "certificate.hpp"
 #include "many_targets.hpp"
+#include "sums.hpp"
 #include "supports.hpp"
 
 namespace conepursuit {
@@ -26,9 +27,11 @@ constexpr double CANCELLED = 1e-4;
 class FewAtoms {
   public:
     FewAtoms(ConstMatrix atoms, ConstMatrix G, ConstVector sums, Supports<const double> all,
-             Index n, Index m)
-        : atoms(atoms), G(G), sums(sums), all(all), n(n), m(m),
-          noise(product_rounding(m + 2 * FEW_ATOMS)), space(m) {}
+             const WeightSum &sum, Index n, Index m)
+        : atoms(atoms), G(G), sums(sums), all(all), sum(sum), n(n), m(m),
+          bits(n + (sum.at_most ? 1 : 0)), noise(product_rounding(m + 2 * FEW_ATOMS)), space(m) {
+        for (Index i = 0; i < n; i++) longest = std::max(longest, std::sqrt(G(i, i)));
+    }
 
     // Fit and certify all targets.
     void fit(const Targets &targets, const Results &out) {
@@ -38,6 +41,7 @@ class FewAtoms {
             for (Index p = 0; p < TILE; p++) sizes[p] = std::sqrt(squares[p]);
             search(width);
             weigh();
+            if (sum.given()) prove_sums();
             for (Index p = 0; p < width; p++) finish_target(targets, start + p, p, out);
         }
     }
@@ -140,49 +144,52 @@ class FewAtoms {
 #endif
     }
 
-    // Write M c for one support and all targets of a tile, and bits for its positive entries.
+    // Write M c + shift for one support and all targets of a tile, and bits for its positive entries.
     void try_everywhere(Index support) {
         for (Index p = 0; p < TILE; p++) found[p] = 0;
-        for (Index i = 0; i < n; i++) {
+        for (Index i = 0; i < bits; i++) {
             const double *r = all.row(support, i);
+            double const shift = all.shift(support, i), least = all.least(support, i);
             double const s = r[0], t = r[1], u = r[2], w = r[3];
             double const x = r[4], y = r[5], z = r[6], o = r[7], rough_entry = r[FEW_ATOMS];
             std::uint64_t const bit = std::uint64_t(1) << i;
 #pragma omp simd
             for (Index p = 0; p < TILE; p++) {
                 double const low =
-                    fused(w, C[3][p], fused(u, C[2][p], fused(t, C[1][p], s * C[0][p])));
+                    fused(w, C[3][p], fused(u, C[2][p], fused(t, C[1][p], fused(s, C[0][p], shift))));
                 double const high =
                     fused(o, C[7][p], fused(z, C[6][p], fused(y, C[5][p], x * C[4][p])));
                 V[i][p] = low + high;
-                found[p] |= V[i][p] > rough_entry * sizes[p] ? bit : 0;
+                found[p] |= V[i][p] > fused(rough_entry, sizes[p], least) ? bit : 0;
             }
         }
     }
 
-    // Write M c for one support and one target p, and return bits for its positive entries.
+    // Write M c + shift for one support and one target p, and return bits for its positive entries.
     std::uint64_t try_on(std::uint64_t support, Index p) {
         double const a = C[0][p], b = C[1][p], c = C[2][p], d = C[3][p];
         double const e = C[4][p], f = C[5][p], g = C[6][p], h = C[7][p], size = sizes[p];
         std::uint64_t positive = 0;
-        for (Index i = 0; i < n; i++) {
+        for (Index i = 0; i < bits; i++) {
             const double *r = all.row(Index(support), i);
-            double v = fused(r[3], d, fused(r[2], c, fused(r[1], b, r[0] * a)));
+            double const shift = all.shift(Index(support), i);
+            double const least = all.least(Index(support), i);
+            double v = fused(r[3], d, fused(r[2], c, fused(r[1], b, fused(r[0], a, shift))));
             if (n > 4) v += fused(r[7], h, fused(r[6], g, fused(r[5], f, r[4] * e)));
             V[i][p] = v;
             // The outcome is shifted in: a condition would become a branch.
-            positive |= std::uint64_t(v > r[FEW_ATOMS] * size) << i;
+            positive |= std::uint64_t(v > fused(r[FEW_ATOMS], size, least)) << i;
         }
         return positive;
     }
 
-    // Write the support of the solution of every target, M c for it, and how many were tried.
+    // Write the support of the solution of every target, M c + shift for it, and how many were tried.
     //
     // All atoms with an entry of the wrong sign enter or leave at once (block principal pivoting).
     // After 2 FEW_ATOMS tries only the first of them does (Murty 1974). A target for which no
     // support is found has MOST_TRIES tries.
     void search(Index width) {
-        std::uint64_t const first = all.repaired[(Index(1) << n) - 1];
+        std::uint64_t const first = all.repaired[(Index(1) << bits) - 1];
         try_everywhere(Index(first));
         Index count = 0;
         for (Index p = 0; p < width; p++) {
@@ -205,7 +212,7 @@ class FewAtoms {
         }
     }
 
-    // Write the weights W, minus the slopes as D, and four numbers for all targets of a tile.
+    // Write the weights W, the slopes as D, and four numbers for all targets of a tile.
     //
     // These are ||r||^2 as `left`; the sum of weight times norm as `reach`; the largest size of a
     // slope in the support as `rough`; and the largest slope outside as `steep`. The last two are
@@ -223,6 +230,7 @@ class FewAtoms {
                 reach[p] = fused(length, W[i][p], reach[p]);
             }
         }
+        if (sum.given()) close_sums();
         for (Index i = 0; i < n; i++) weigh_atom(i);
         for (Index p = 0; p < TILE; p++) {
             double const error = noise * (sizes[p] + reach[p]);
@@ -246,40 +254,112 @@ class FewAtoms {
             left[p] -= W[i][p] * (C[i][p] + slope);
             rough[p] = std::max(rough[p], inside ? std::fabs(slope) * unit : 0.0);
             steep[p] = std::max(steep[p], inside ? -INFINITE : std::min(slope * unit, least));
-            D[i][p] = inside ? 0.0 : -slope;
+            D[i][p] = slope;
+        }
+    }
+
+    // Whether the sum of the weights of target p is s, rather than what the atoms leave of it.
+    bool is_full(Index p) const { return sum.given() && !(sum.at_most && supports[p] >> n & 1); }
+
+    // Make the sums of weights s, or at most s, up to one rounding, as `close_sum` does.
+    void close_sums() {
+        for (Index p = 0; p < TILE; p++) lack[p] = sum.s, low[p] = 0.0, top[p] = 0.0;
+        for (Index i = 0; i < n; i++) {
+#pragma omp simd
+            for (Index p = 0; p < TILE; p++) {
+                low[p] += sum_error(lack[p], -W[i][p]);
+                lack[p] -= W[i][p];
+                top[p] = std::max(top[p], W[i][p]);
+            }
+        }
+        std::uint64_t const slack = std::uint64_t(sum.at_most) << n;
+#pragma omp simd
+        for (Index p = 0; p < TILE; p++) {
+            lack[p] += low[p];
+            lack[p] = supports[p] & slack ? std::min(lack[p], 0.0) : lack[p];
+        }
+        for (Index i = 0; i < n; i++) {
+#pragma omp simd
+            for (Index p = 0; p < TILE; p++) {
+                bool const largest = W[i][p] == top[p];
+                W[i][p] += largest ? lack[p] : 0.0;
+                top[p] = largest ? INFINITE : top[p];  // only the first one that is the largest
+            }
+        }
+    }
+
+    // Write mu, the mean slope of the weights, and `sum_gap` with q = r, for all targets of a tile.
+    void prove_sums() {
+        for (Index p = 0; p < TILE; p++) {
+            mu[p] = 0.0, proof[p] = 0.0, top[p] = sum.at_most ? 0.0 : -INFINITE;
+        }
+        for (Index i = 0; i < n; i++) {
+            double const length = std::sqrt(G(i, i));
+#pragma omp simd
+            for (Index p = 0; p < TILE; p++) {
+                double const error = noise * (sizes[p] + reach[p]);
+                mu[p] = fused(W[i][p], D[i][p], mu[p]);
+                top[p] = std::max(top[p], D[i][p] + error * length);
+            }
+        }
+        for (Index i = 0; i < n; i++) {
+            double const length = std::sqrt(G(i, i));
+#pragma omp simd
+            for (Index p = 0; p < TILE; p++) {
+                double const error = noise * (sizes[p] + reach[p]) * length;
+                double const size = std::fabs(top[p]) + std::fabs(D[i][p]);
+                proof[p] = fused(W[i][p], (top[p] - D[i][p]) + error + 4.0 * EPS * size, proof[p]);
+            }
+        }
+        // The sum was closed up to half a unit of a weight, and its own rounding.
+        double const open = 2.0 * EPS * sum.s;
+        for (Index p = 0; p < TILE; p++) {
+            mu[p] /= sum.s;
+            if (sum.at_most) mu[p] = std::max(mu[p], 0.0);
+            proof[p] = (proof[p] + open * std::fabs(top[p])) * (1.0 + product_rounding(n));
         }
     }
 
     // Write the results of target i, which is column p of the tile.
-    //
-    // The proof is that of `tilted_gap` with the t of the support, by bounds that hold for all
-    // atoms at once; where they do not suffice, `tilted` looks at each atom.
     void finish_target(const Targets &targets, Index i, Index p, const Results &out) {
         Index const support = Index(supports[p]);
-        double const square = squares[p];
+        bool const full = is_full(p);
+        double const square = squares[p], level = full ? mu[p] : 0.0;
         ConstVector b;  // most targets are not read again
         if (left[p] < CANCELLED * square || square == 0.0) b = targets.get(i, space);
-        for (Index j = 0; j < n; j++) out.X(i, j) = W[j][p], out.duals(i, j) = D[j][p];
+        for (Index j = 0; j < n; j++) {
+            out.X(i, j) = W[j][p], out.duals(i, j) = support >> j & 1 ? 0.0 : level - D[j][p];
+        }
         double value = INFINITE;
         if (left[p] < CANCELLED * square) {
             left[p] = squared_residual(b, p);
             double const most = std::sqrt(left[p]) + product_rounding(n) * (sizes[p] + reach[p]);
             value = (0.5 + noise) * most * most;
         }
-        ConstVector const bounds = all.bounds[support];
-        double const v = rough[p] / bounds[FIRM];
-        double gap = reach[p] * (rough[p] + v * bounds[TOP]);
-        gap = 1.01 * (gap + 0.5 * v * v * bounds[SQUARE]);
-        if (!(steep[p] <= v * bounds[LOWEST])) {
-            double const error = noise * (sizes[p] + reach[p]);
-            gap = tilted(out.X[i], out.duals[i], support, error, rough[p]);
-        }
-        gap = std::min(gap, value);
+        double const gap = std::min(full ? proof[p] : cone_gap(out.X[i], out.duals[i], p), value);
+        double const scale =
+            full ? sum_scale(sizes[p], reach[p], sum.s * longest) : square;
         out.rnorms[i] = std::sqrt(left[p]), out.gaps[i] = gap, out.proven[i] = true;
         out.counts[i] = tries[p];
+        if (sum.given()) out.multipliers[i] = level;
         bool const refused = all.delicate[support] || tries[p] == MOST_TRIES ||
-                             !(gap <= 0.5 * resolution(m) * square) || !in_range(square, b);
+                             !(gap <= 0.5 * resolution(m) * scale) || !in_range(square, b);
         out.codes[i] = refused ? REDO : OPTIMAL;
+    }
+
+    // The gap of target p over all x >= 0.
+    //
+    // The proof is that of `tilted_gap` with the t of the support, by bounds that hold for all
+    // atoms at once; where they do not suffice, `tilted` looks at each atom.
+    double cone_gap(ConstVector x, ConstVector dual, Index p) {
+        ConstVector const bounds = all.bounds[Index(supports[p])];
+        double const v = rough[p] / bounds[FIRM];
+        if (!(steep[p] <= v * bounds[LOWEST])) {
+            double const error = noise * (sizes[p] + reach[p]);
+            return tilted(x, dual, Index(supports[p]), error, rough[p]);
+        }
+        double const gap = reach[p] * (rough[p] + v * bounds[TOP]);
+        return 1.01 * (gap + 0.5 * v * v * bounds[SQUARE]);
     }
 
     // ||b - A x||^2 with the weights in column p of W.
@@ -328,14 +408,18 @@ class FewAtoms {
     ConstMatrix atoms, G;
     ConstVector sums;
     Supports<const double> all;
-    Index n, m;
-    double noise;
+    WeightSum sum;
+    Index n, m, bits;  // bits of a support: one for each atom, and one for the slack if there is one
+    double noise, longest = 0.0;
     Buffer<double> space;
     // With seven or eight atoms, products with three rows from the sixth on are written: one more.
     alignas(64) double C[FEW_ATOMS + 1][ROW] = {};
     alignas(64) double V[FEW_ATOMS][ROW] = {}, W[FEW_ATOMS][ROW] = {}, D[FEW_ATOMS][ROW] = {};
     alignas(64) double squares[TILE] = {}, sizes[TILE] = {}, left[TILE] = {}, reach[TILE] = {};
     alignas(64) double rough[TILE] = {}, steep[TILE] = {};
+    // For a given sum: what it lacks, as two numbers, the largest weight or slope, mu and the gap.
+    alignas(64) double lack[TILE] = {}, low[TILE] = {}, top[TILE] = {}, mu[TILE] = {};
+    alignas(64) double proof[TILE] = {};
     std::uint64_t supports[TILE] = {}, found[TILE] = {};
     Index pending[TILE] = {};
     std::int64_t tries[TILE] = {};

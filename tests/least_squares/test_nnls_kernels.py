@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from conepursuit import FCMP, Cone, Dictionary, LeastSquares, minimize, nnls
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.kernels import shared
-from conepursuit.kernels.constants import BOUNDS, FEW_ATOMS
 from conepursuit.least_squares import large as ws
 from conepursuit.least_squares.large import WorkingSet, exact_fit, fit_large
-from conepursuit.least_squares.many import aligned, batch_kernel
+from conepursuit.least_squares.many import aligned, batch_kernel, empty_tables
 from conepursuit.least_squares.survey import survey
 from conepursuit.linear import matvec, rmatvec
 
@@ -183,11 +182,8 @@ def test_tables_solve_every_support(seed, n):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n + 2, n))
     G = A.T @ A
-    M = np.zeros((2**n, FEW_ATOMS, FEW_ATOMS + 1))
-    kernels.tabulate(
-        G, n, len(A), M, np.zeros((2**n, n)), np.zeros((2**n, BOUNDS)), np.zeros(2**n, np.uint64),
-        np.zeros(2**n, bool),
-    )  # fmt: skip
+    M, *others = empty_tables(n, 2**n)
+    kernels.tabulate(G, n, len(A), M, *others)
     c = A.T @ rng.standard_normal(len(A))
     support = int(rng.integers(1, 1 << n))
     used = [j for j in range(n) if support >> j & 1]

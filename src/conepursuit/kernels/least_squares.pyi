@@ -31,13 +31,24 @@ def accurate_slopes(atoms: F, order: I, k: int, r: F, out: F, /) -> None: ...
 def accurate_dot(a: F, b: F, /) -> float: ...
 def lane_slopes(atoms: F, order: I, k: int, r: F, g: F, /) -> None: ...
 def tabulate(
-    G: F, n: int, m: int, M: F, products: F, bounds: F, repaired: U, delicate: B, /
-) -> None: ...
+    G: F, n: int, m: int, M: F, shift: F, least: F, products: F, bounds: F, repaired: U,
+    delicate: B, /,
+) -> None: ...  # fmt: skip
+def tabulate_sum(
+    norms: F, m: int, raised: float, s: float, at_most: bool, M: F, shift: F, least: F,
+    products: F, bounds: F, repaired: U, delicate: B, /,
+) -> None: ...  # fmt: skip
+def sum_gap(
+    g: F, g_error: F, offset: float, x: F, s: float, at_most: bool, distance: float, /
+) -> float: ...
+def close_sum(x: F, s: float, /) -> float: ...
 def fit_few(
-    atoms: F, targets: F, G: F, sums: F, M: F, products: F, bounds: F, repaired: U, delicate: B,
-    X: F, duals: F, rnorms: F, gaps: F, proven: B, codes: I, counts: I, /,
+    s: float, at_most: bool, multipliers: F, atoms: F, targets: F, G: F, sums: F, M: F, shift: F,
+    least: F, products: F, bounds: F, repaired: U, delicate: B, X: F, duals: F, rnorms: F, gaps: F,
+    proven: B, codes: I, counts: I, /,
 ) -> None: ...  # fmt: skip
 def fit_targets(
-    atoms: F, targets: F, G: F, inverse_norms: F, sums: F, limit: int, max_steps: int,
-    X: F, duals: F, rnorms: F, gaps: F, proven: B, codes: I, counts: I, /,
+    s: float, at_most: bool, multipliers: F, raised: float, atoms: F, targets: F, G: F,
+    inverse_norms: F, sums: F, limit: int, max_steps: int, X: F, duals: F, rnorms: F, gaps: F,
+    proven: B, codes: I, counts: I, /,
 ) -> None: ...  # fmt: skip

@@ -15,6 +15,8 @@ from conepursuit.arrays import Array, count
 from conepursuit.least_squares.audit import check_weighted
 from conepursuit.least_squares.many import fit_many
 from conepursuit.least_squares.one_target import fit_one
+from conepursuit.least_squares.sum_target import fit_one_sum
+from conepursuit.least_squares.sums import fit_many_sum, weight_sum
 from conepursuit.matrix_fits.arguments import (
     matrix_and_target,
     tolerance,
@@ -35,10 +37,12 @@ def nnls(
     max_iter: int | None = None,
     tol: float = 0.0,
     start: Any = None,
+    sum_to: float | None = None,
+    sum_at_most: float | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> NNLSResult:
-    """Minimise ||A x - b|| over x >= 0.
+    """Minimise ||A x - b|| over x >= 0, and with a given sum of x if one is asked for.
 
     Parameters
     ----------
@@ -63,6 +67,10 @@ def nnls(
     start : array_like of the shape of x, or NNLSResult, optional
         Weights to start from, such as those of a similar problem. Dense dictionaries of up to
         2048 atoms need none for many targets, and ignore it.
+    sum_to : float, optional
+        Minimise over x >= 0 with sum(x) = sum_to instead, for every target.
+    sum_at_most : float, optional
+        Minimise over x >= 0 with sum(x) <= sum_at_most instead, for every target.
     n_jobs : int, optional
         Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
     progress : bool
@@ -71,13 +79,21 @@ def nnls(
     Returns
     -------
     NNLSResult
-        The tuple ``(x, rnorm)`` with attributes dual, gap, proven, status, n_iter and support.
+        The tuple ``(x, rnorm)`` with attributes dual, gap, proven, status, n_iter, support and
+        sum_multiplier.
 
     Notes
     -----
     Lack of convergence is never an exception: see ``status``. Where the atoms lie in an open half
     space, or where the solution is not degenerate, the gap is a proof. Where atoms fit a target
     exactly in many ways, any of them may be the answer.
+
+    With a condition on the sum, s, there is a number mu, the ``sum_multiplier``, such that
+    g = A'(A x - b) is -mu on the support and at least -mu elsewhere. For ``sum_at_most``, mu is not
+    negative, and zero unless sum(x) = s. The gap is always a proof: with f(x) = 1/2 ||A x - b||^2,
+    f(x) - f* <= <g, x> - s min_j g_j, and with min(0, min_j g_j) for ``sum_at_most``. f* is that of
+    sums that are exact; the exact sum of the floats in x differs from s, or exceeds it, by at most
+    2^-52 s. Such a condition does not combine with max_atoms, tol and start.
 
     Apart from that, code for `scipy.optimize.nnls` needs two changes: ``maxiter`` is called
     max_iter, and a b of shape (m, 1) is one of many targets, with x of shape (n, 1).
@@ -90,7 +106,14 @@ def nnls(
     (array([1.5, 0. ]), 1.224744871391589)
     >>> nnls([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [2.0, 1.0, -1.0]).proven
     True
+
+    Weights that sum to 1, and how fast f would fall if they might sum to more:
+
+    >>> fit = nnls([[1.0, 0.0], [0.0, 1.0]], [0.5, 1.0], sum_to=1.0)
+    >>> fit.x, fit.sum_multiplier
+    (array([0.25, 0.75]), 0.25)
     """
+    total = weight_sum(sum_to, sum_at_most, max_atoms=max_atoms, tol=tol, start=start)
     matrix, target = matrix_and_target(A, b)
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
@@ -102,6 +125,12 @@ def nnls(
     inexact = 0.0 if weights is None else WEIGHTED
     if inexact and target.size:
         check_weighted(given, weights, target)
+    if total is not None:
+        if target.ndim == 1:
+            return fit_one_sum(matrix, target, total, inexact, max_steps)
+        return fit_many_sum(
+            matrix, target, rows, total, inexact, max_steps, n_jobs=workers, progress=progress
+        )
     if target.ndim == 1:
         return fit_one(matrix, target, first, inexact, limit, max_steps, tol)
 

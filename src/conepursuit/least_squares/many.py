@@ -13,6 +13,7 @@ from conepursuit.callbacks import batch_progress
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.kernels.constants import BOUNDS, FEW_ATOMS, WIDTH
 from conepursuit.least_squares.one_target import fit_one
+from conepursuit.least_squares.proofs import NOTHING
 from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix
 from conepursuit.matrix_fits.results import Fits, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted, safe_squares
@@ -73,13 +74,20 @@ def fit_many(
             fits.put(i, fit_one(own, b, first, inexact, limit, max_steps, tol, name, known))
         return int(part.stop - part.start)
 
-    most = 1 if kernel is None else CHUNK // (len(B) + matrix.shape[1] ** 3 // SOLVED)
+    in_chunks(fit_chunk, B, matrix.shape[1], kernel is None, n_jobs, progress)
+    return fits.result()
+
+
+def in_chunks(
+    fit_chunk: Callable[[slice], int], B: Array, n: int, alone: bool, n_jobs: int, progress: bool
+) -> None:
+    """Fit the columns of B on n atoms, in chunks of columns, or each as a chunk if `alone`."""
+    most = 1 if alone else CHUNK // (len(B) + n**3 // SOLVED)
     bar: AbstractContextManager[Callable[[int], None]]
     bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
     with bar as advance:
         for done in run(fit_chunk, chunks(B.shape[1], most, n_jobs), n_jobs):
             advance(done)
-    return fits.result()
 
 
 def as_targets(rows: Array) -> Array:
@@ -104,30 +112,53 @@ def batch_kernel(
     Columns of zeros follow those of A'A.
     """
     m, n = matrix.shape
-    # Rows of zeros behind the atoms fill the lanes of a product.
+    found = atoms_and_gram(matrix)
+    if found is None:
+        return None, None
+    atoms, gram = found
+    sums = atoms[:n].sum(axis=1)
+    if n <= FEW_ATOMS and limit >= n:
+        tables = empty_tables(n, 2**n)
+        kernels.tabulate(gram, n, m, *tables)
+
+        def fit_few(targets: Array, *out: Array) -> None:
+            kernels.fit_few(0.0, False, NOTHING, atoms, targets, gram, sums, *tables, *out)
+
+        return fit_few, gram[:n]
+    inverse_norms, shared = inverted(np.sqrt(gram.diagonal()[:n])), aligned(n, n)
+    shared[:, :n] = gram[:n, :n]
+
+    def fit(targets: Array, *out: Array) -> None:
+        kernels.fit_targets(
+            0.0, False, NOTHING, 0.0, atoms, targets, shared, inverse_norms, sums, limit,
+            max_steps, *out,
+        )  # fmt: skip
+
+    return fit, shared
+
+
+def atoms_and_gram(matrix: Array) -> tuple[Array, Array] | None:
+    """Return the atoms as rows, and their Gram matrix; None if the data need scaling.
+
+    Rows of zeros behind the atoms fill the lanes of a product, and zeros follow in the Gram matrix.
+    """
+    m, n = matrix.shape
     atoms = aligned(n + WIDTH, m)
     atoms[:n, :m] = matrix.T
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         gram = atoms @ atoms.T
-    squares = gram.diagonal()[:n]
-    if not (safe_squares(squares) | ~matrix.any(axis=0)).all():
-        return None, None
-    inverse_norms, sums = inverted(np.sqrt(squares)), atoms[:n].sum(axis=1)
-    if n <= FEW_ATOMS and limit >= n:
-        tables = (
-            np.zeros((2**n, FEW_ATOMS, FEW_ATOMS + 1)), np.zeros((2**n, n)),
-            np.zeros((2**n, BOUNDS)), np.zeros(2**n, dtype=np.uint64), np.zeros(2**n, dtype=bool),
-        )  # fmt: skip
-        kernels.tabulate(gram, n, m, *tables)
+    if not (safe_squares(gram.diagonal()[:n]) | ~matrix.any(axis=0)).all():
+        return None
+    return atoms, gram
 
-        def fit_few(targets: Array, *out: Array) -> None:
-            kernels.fit_few(atoms, targets, gram, sums, *tables, *out)
 
-        return fit_few, gram[:n]
-    shared = aligned(n, n)
-    shared[:, :n] = gram[:n, :n]
-
-    def fit(targets: Array, *out: Array) -> None:
-        kernels.fit_targets(atoms, targets, shared, inverse_norms, sums, limit, max_steps, *out)
-
-    return fit, shared
+def empty_tables(n: int, count: int) -> tuple[Array, ...]:
+    """Return the memory of the tables of `count` supports of n atoms, for the kernels."""
+    return (
+        np.zeros((count, FEW_ATOMS, FEW_ATOMS + 1)),
+        *np.zeros((2, count, FEW_ATOMS)),
+        np.zeros((count, n)),
+        np.zeros((count, BOUNDS)),
+        np.zeros(count, dtype=np.uint64),
+        np.zeros(count, dtype=bool),
+    )

@@ -37,6 +37,10 @@ class NNLSResult(tuple[Any, Any]):
         How many linear systems were solved, or sweeps made where a fit is exact.
     support : array
         The indices of the positive weights; with many targets a boolean array of the shape of x.
+    sum_multiplier : float, array or None
+        With ``sum_to=`` or ``sum_at_most=``, mu, the multiplier of the sum of weights: f falls by
+        mu for each unit that the sum may grow. A'(A x - b) is -mu on the support, and ``dual`` is
+        A'(A x - b) + mu. Without a condition on the sum it is None.
 
     Notes
     -----
@@ -52,9 +56,18 @@ class NNLSResult(tuple[Any, Any]):
     proven: Any
     status: Any
     n_iter: Any
+    sum_multiplier: Any
 
     def __new__(
-        cls, x: Array, rnorm: Any, dual: Array, gap: Any, proven: Any, status: Any, n_iter: Any
+        cls,
+        x: Array,
+        rnorm: Any,
+        dual: Array,
+        gap: Any,
+        proven: Any,
+        status: Any,
+        n_iter: Any,
+        sum_multiplier: Any = None,
     ) -> NNLSResult:
         self = tuple.__new__(cls, (x, rnorm))
         # A gap that overflows proves nothing. `isfinite` of math saves two microseconds.
@@ -62,7 +75,7 @@ class NNLSResult(tuple[Any, Any]):
             proven = proven & np.isfinite(gap)
         self.__dict__ = {
             "x": x, "rnorm": rnorm, "dual": dual, "gap": gap,
-            "proven": proven, "status": status, "n_iter": n_iter,
+            "proven": proven, "status": status, "n_iter": n_iter, "sum_multiplier": sum_multiplier,
         }  # fmt: skip
         return self
 
