@@ -6,10 +6,8 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conepursuit.unmixing import projections
 from conepursuit.unmixing.clustering import h2nmf
 from conepursuit.unmixing.extraction import snpa, spa, xray
-from conepursuit.unmixing.projections import hull_weights
 from conepursuit.unmixing.subspace import vca
 from scenes import generic, needs_data, real, separable
 
@@ -261,37 +259,3 @@ def test_xray_needs_positive_sums():
     X[7] = -X[7]
     with pytest.raises(ValueError, match=r"that of row 7 is -.*np.maximum"):
         xray(X, 3)
-
-
-# ---------------------------------------------------------------- projections on a hull
-
-
-def squared(W, X, weights):
-    return np.sum((X - weights @ W) ** 2, axis=1)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    k=st.integers(1, 9),
-    bands=st.integers(1, 8),
-    reach=st.integers(0, 6),
-)
-def test_nearest_points_of_a_hull(seed, k, bands, reach):
-    """Atoms of either sign, up to dependent ones, and targets in it and up to 1e6 away."""
-    rng = np.random.default_rng(seed)
-    W, X = rng.standard_normal((k, bands)), 10.0**reach * rng.standard_normal((20, bands))
-    weights = hull_weights(W, X)
-    assert weights.min() >= 0.0
-    assert weights.sum(axis=1).max() <= 1.0 + 1e-14
-    # No vertex of the hull lies ahead of the point, seen from the target.
-    rest = X - weights @ W
-    ahead = np.maximum((rest @ W.T).max(axis=1), 0.0) - np.sum(rest * (weights @ W), axis=1)
-    assert (ahead <= 1e-10 * np.linalg.norm(X, axis=1) * np.linalg.norm(W, axis=1).max()).all()
-
-
-def test_nearest_points_as_the_straightforward_version(monkeypatch):
-    monkeypatch.setattr(projections, "ROUNDS", 8)  # enough, as every round gains two digits
-    rng = np.random.default_rng(0)
-    W, X = rng.random((4, 10)), 1.5 * rng.random((200, 10))
-    points = hull_weights(W, X) @ W
-    np.testing.assert_allclose(points, [nearest_in_hull(W, x) for x in X], atol=1e-14)

@@ -5,7 +5,6 @@ row, (n, bands), and abundances have shape (pixels, n), so that ``X ~ abundances
 
 - ``pixels``: what an extractor may take for granted of X, and which of near equals is chosen.
 - ``extraction``: `spa`, `snpa` and `xray`, which choose pixels one after the other.
-- ``projections``: the nearest points of a hull, for all pixels at once; `snpa` uses them.
 - ``subspace``: `vca`, and `hysime`, the number of endmembers; both look at leading eigenvectors.
 - ``clustering``: `h2nmf`, which splits the scene into clusters.
 - ``agreement``: spectral angles, the matching of endmembers to a truth, the error of abundances.

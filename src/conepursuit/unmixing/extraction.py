@@ -9,7 +9,6 @@ import numpy as np
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.least_squares.api import nnls
 from conepursuit.unmixing.pixels import TIE, best_pixel, check_left, read_pixels, squares
-from conepursuit.unmixing.projections import hull_weights
 
 BLOCK = 4096
 """Pixels whose residuals are in memory at a time."""
@@ -135,7 +134,8 @@ def snpa(X: Any, n: int) -> Array:
     chosen = [best_pixel(lengths, lengths)]
     while len(chosen) < n:
         atoms = spectra[chosen]
-        left = _squared_residuals(spectra, atoms, hull_weights(atoms, spectra))
+        weights = nnls(atoms.T, spectra.T, sum_at_most=1.0).x.T
+        left = _squared_residuals(spectra, atoms, weights)
         best = best_pixel(left, lengths)
         check_left(left[best], lengths.max(), len(chosen), n)
         chosen.append(best)
