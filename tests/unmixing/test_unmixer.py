@@ -1,6 +1,8 @@
 """Unmixer: answers of the kind of the scene, masks, bands, losses, bad input."""
 
+import os
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,8 +10,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from conepursuit import Huber, nnfit, nnls
+from conepursuit.datasets import load_jasper_ridge, load_samson
 from conepursuit.unmixing import Unmixer, spa
 
+FOLDER = os.environ.get("CONEPURSUIT_DATA")
 RNG = np.random.default_rng(0)
 SPECTRA = RNG.random((3, 12)) + 0.1
 SHARES = RNG.dirichlet(np.ones(3), 30)
@@ -185,3 +189,53 @@ def test_scenes_that_are_refused():
     with pytest.raises(ValueError, match="pixel that is not all zero"):
         Unmixer(1).fit(np.zeros((4, 5)))
     assert np.isnan(model.unmix(np.full((2, 12), np.nan)).abundances).all()
+
+
+def best_by_enumeration(E, X, total=None):
+    """The exact abundances of all pixels: the best of all supports whose weights are feasible."""
+    n, least = len(E), np.full(len(X), np.inf)
+    best = np.zeros((len(X), n))
+    if total is None:
+        least = 0.5 * np.sum(X**2, axis=1)
+    for size in range(1, n + 1):
+        for support in map(list, combinations(range(n), size)):
+            G, c = E[support] @ E[support].T, X @ E[support].T
+            weights = np.linalg.solve(G, c.T).T
+            if total is not None:
+                ones = np.linalg.solve(G, np.ones(size))
+                mu = (weights.sum(axis=1) - total) / ones.sum()
+                weights = weights - mu[:, None] * ones
+            loss = 0.5 * np.sum((X - weights @ E[support]) ** 2, axis=1)
+            better = (weights >= 0).all(axis=1) & (loss < least)
+            least[better] = loss[better]
+            best[better] = 0.0
+            best[np.ix_(better, support)] = weights[better]
+    return best
+
+
+@pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
+@pytest.mark.parametrize("load", [load_samson, load_jasper_ridge])
+def test_abundances_of_real_scenes_are_exact(load):
+    scene = load()
+    E, X = scene.endmembers.T, np.ascontiguousarray(scene.Y.T)
+    free = Unmixer(endmembers=E).fit(X)
+    np.testing.assert_allclose(free.abundances_, best_by_enumeration(E, X), atol=1e-8)
+    one = Unmixer(endmembers=E, sum_to_one=True).fit(X)
+    np.testing.assert_allclose(one.abundances_, best_by_enumeration(E, X, 1.0), atol=1e-8)
+    np.testing.assert_allclose(one.abundances_.sum(axis=1), 1.0, atol=1e-14)
+    for model in (free, one):
+        assert (model.abundances_ >= 0).all()
+        assert model.proven_.all()
+        assert (model.gap_ <= 1e-10 * np.sum(X**2, axis=1)).all()
+
+
+def test_abundances_that_sum_to_one():
+    model = Unmixer(3, sum_to_one=True).fit(image(NOISY))
+    flat = model.abundances_.reshape(-1, 3)
+    np.testing.assert_allclose(flat, best_by_enumeration(model.endmembers_, NOISY, 1.0), atol=1e-10)
+    assert model.proven_.all()
+    weights = np.linspace(0.5, 2.0, 12)
+    weighed = Unmixer(endmembers=SPECTRA, sum_to_one=True, band_weights=weights).fit(NOISY)
+    root = np.sqrt(weights)
+    want = best_by_enumeration(SPECTRA * root, NOISY * root, 1.0)
+    np.testing.assert_allclose(weighed.abundances_, want, atol=1e-10)
