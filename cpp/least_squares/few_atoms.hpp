@@ -144,7 +144,7 @@ class FewAtoms {
 #endif
     }
 
-    // Write M c + shift for one support and all targets of a tile, and bits for its positive entries.
+    // Write M c + shift for one support and all targets of a tile, and bits for what is positive.
     void try_everywhere(Index support) {
         for (Index p = 0; p < TILE; p++) found[p] = 0;
         for (Index i = 0; i < bits; i++) {
@@ -155,8 +155,8 @@ class FewAtoms {
             std::uint64_t const bit = std::uint64_t(1) << i;
 #pragma omp simd
             for (Index p = 0; p < TILE; p++) {
-                double const low =
-                    fused(w, C[3][p], fused(u, C[2][p], fused(t, C[1][p], fused(s, C[0][p], shift))));
+                double const half = fused(t, C[1][p], fused(s, C[0][p], shift));
+                double const low = fused(w, C[3][p], fused(u, C[2][p], half));
                 double const high =
                     fused(o, C[7][p], fused(z, C[6][p], fused(y, C[5][p], x * C[4][p])));
                 V[i][p] = low + high;
@@ -183,7 +183,7 @@ class FewAtoms {
         return positive;
     }
 
-    // Write the support of the solution of every target, M c + shift for it, and how many were tried.
+    // Write the support of the solution of every target, M c + shift for it, and the tries.
     //
     // All atoms with an entry of the wrong sign enter or leave at once (block principal pivoting).
     // After 2 FEW_ATOMS tries only the first of them does (Murty 1974). A target for which no
@@ -409,7 +409,7 @@ class FewAtoms {
     ConstVector sums;
     Supports<const double> all;
     WeightSum sum;
-    Index n, m, bits;  // bits of a support: one for each atom, and one for the slack if there is one
+    Index n, m, bits;  // a support has a bit for each atom, and one for the slack if there is one
     double noise, longest = 0.0;
     Buffer<double> space;
     // With seven or eight atoms, products with three rows from the sixth on are written: one more.

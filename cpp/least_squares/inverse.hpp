@@ -19,11 +19,11 @@ constexpr double ENTERING_SHARE = 0.7;
 //
 // `order` are the passive atoms, x their weights and z the weights of the unconstrained solution on
 // them, in their order; g the slopes of all atoms, less mu; `scale` is 0 for atoms that may not
-// enter, which are the passive ones and those that are idle before x has moved, and `full`, one over
-// the norms, for others. u and v are work space.
+// enter, which are the passive ones and those that are idle before x has moved, and `full`, one
+// over the norms, for others. u and v are work space.
 //
-// x moves to `aim`. That is z, with mu = 0. Where the weights must sum to s, it is the solution with
-// that sum, z - mu w with w = H 1, and mu the slope of all passive atoms there.
+// x moves to `aim`. That is z, with mu = 0. Where the weights must sum to s, it is the solution
+// with that sum, z - mu w with w = H 1, and mu the slope of all passive atoms there.
 struct InverseSet {
     explicit InverseSet(Index n)
         : n(n), width(padded(n)), size(width + WIDTH), H_(size, size), numbers_(10, size),

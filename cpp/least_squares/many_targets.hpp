@@ -61,7 +61,7 @@ struct Results {
 // The dictionary: atoms as rows, with rows of zeros behind them that fill the lanes of a product;
 // the Gram matrix, its rows padded with zeros; one over the norms of the atoms, and the sums of
 // their entries. Where the sum of weights is s, the Gram matrix and the squares of these norms are
-// raised by a constant (sums.hpp); where it is at most s, the constant is zero.
+// raised by a constant (sums.hpp). Where it is at most s, the constant is zero.
 struct Dictionary {
     ConstMatrix atoms, G;
     ConstVector inverse_norms, sums;
@@ -259,8 +259,8 @@ class ManyTargets {
         }
     }
 
-    // The bound of a given sum, `sum_gap`. Unless the sum is s, also the bound along the ones and, if
-    // none is below `enough`, along the functional.
+    // The bound of a given sum, `sum_gap`. Unless the sum is s, also the bound along the ones and,
+    // if none is below `enough`, along the functional.
     double bound(ConstVector x, double distance, double enough) {
         ConstVector const g = set.g.part(0, n);
         double gap = INFINITE;

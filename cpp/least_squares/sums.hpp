@@ -2,8 +2,8 @@
 //
 // With r = b - A x and slopes h = A'r, a support S has h_j = mu on S and h_j <= mu elsewhere at the
 // solution; mu is the multiplier of the sum. A kernel may raise the Gram matrix by a constant v and
-// A'b by v s: that adds 1/2 v (s - sum(x))^2 to f, which is zero where the sum is s. Atoms need then
-// be independent only with a further entry sqrt(v) below each of them, and a zero atom is one too.
+// A'b by v s: that adds 1/2 v (s - sum(x))^2 to f, which is zero where the sum is s. Then atoms must
+// be independent only with one more entry, sqrt(v), below each of them; so a zero atom may be.
 #pragma once
 
 #include <algorithm>
@@ -76,8 +76,8 @@ inline double sum_scale(double size, double reach, double most) {
 
 // Turns the table of supports into that of a given sum.
 //
-// With M and H of the raised Gram matrix, z = M 1, t = z / sum(H) and q the sums of the columns of H
-// over sum(H), the weights and slopes h_j - mu of a support are (M - z q') c + s t, and mu is
+// With M and H of the raised Gram matrix, z = M 1, t = z / sum(H) and q the sums of the columns of
+// H over sum(H), the weights and slopes h_j - mu of a support are (M - z q') c + s t, and mu is
 // <q, c> + s v - s / sum(H). Where the sum is at most s, what is missing is the weight of one more
 // atom, the slack, which is zero: its bit follows those of the atoms. The supports with the slack
 // come behind the others, from a table of the Gram matrix itself. As supports are those of an

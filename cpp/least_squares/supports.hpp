@@ -28,9 +28,9 @@ enum Bound : Index { ERROR, FIRM, TOP, LOWEST, SQUARE };
 static_assert(SQUARE + 1 == BOUNDS);
 
 // The table: for each support the rows of M, with the rounding of M c for a target of norm 1 in one
-// more column; constants that are added to M c, and their rounding, zero unless the sum of weights is
-// given (sums.hpp); A't for the t with <t, a> = ||a|| on S; bounds on that; the atoms of S that are independent of
-// those before them; and whether S needs a more accurate kernel.
+// more column; constants that are added to M c, and their rounding, zero unless the sum of weights
+// is given (sums.hpp); A't for the t with <t, a> = ||a|| on S; bounds on that; the atoms of S that
+// are independent of those before them; and whether S needs a more accurate kernel.
 template <class T>
 struct Supports {
     using Bits = std::conditional_t<std::is_const_v<T>, const std::uint64_t, std::uint64_t>;

@@ -12,8 +12,9 @@ from scipy.sparse.linalg import aslinearoperator
 
 from conepursuit import FCMP, Dictionary, Hull, LeastSquares, Status, minimize, nnls
 from conepursuit.kernels import least_squares as kernels
-from conepursuit.least_squares.sum_kernels import WeightSum
+from conepursuit.least_squares.sum_kernels import SumFits, SumKernels, WeightSum
 from conepursuit.least_squares.sum_target import SumProof, SumSearch, atom_norms, fit_one_sum
+from conepursuit.rounding import product_rounding
 from families import FAMILIES
 from hulls import hull_excess
 
@@ -73,6 +74,18 @@ def test_one_and_many_are_optimal_and_agree(m, n, condition, s):
         np.testing.assert_allclose(many.sum_multiplier[i], one.sum_multiplier, atol=1e-9)
         if n <= m:
             np.testing.assert_allclose(many.x[:, i], one.x, atol=1e-9)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize(("m", "n"), [(12, 1), (12, 5), (20, 8), (30, 9), (60, 30)])
+@pytest.mark.parametrize("s", [0.1, 0.8, 1.1])
+def test_kernels_hand_no_ordinary_target_back(m, n, condition, s):
+    A, B = problem(m, n)
+    known = SumKernels.of(A, WeightSum(s, condition == "sum_at_most"), 1000)
+    for kernel in (known.for_many(), known.one_by_one()):
+        fits = SumFits(30, n)
+        kernel(np.ascontiguousarray(B.T), *fits.rows(slice(30)))
+        assert (fits.code == 0).all()
 
 
 @pytest.mark.parametrize(("m", "n"), [(6, 4), (12, 5), (20, 15), (5, 12)])
@@ -198,6 +211,27 @@ def test_the_bound_counts_what_the_sum_lacks():
     assert kernels.sum_gap(-g, none, 0.0, none, s, True, 0.0) == 0.0
 
 
+@pytest.mark.parametrize("how", ["one", "few", "many", "search", "atom"])
+def test_slopes_that_differ_by_rounding_alone_are_no_proof(how):
+    """Far targets that are orthogonal to the atoms: which atom is best, rounding decides."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        b = 1e9 * rng.standard_normal(40)
+        A = rng.standard_normal((40, 4))
+        A -= np.outer(b, b @ A) / (b @ b)
+        s = float(10.0 ** rng.uniform(-6, 0))
+        if how == "atom":
+            x = s * np.eye(4)[rng.integers(4)]
+            proof = SumProof(A, b, x, WeightSum(s, False))
+            given = [(b, x, proof.gap, True)]
+        else:
+            given = answers(A, b[:, None], "sum_to", s, how)
+        for _, x, gap, _ in given:
+            assert hull_excess(A, b, s, x, always_full=True) <= Fraction(float(gap))
+            most = product_rounding(40) * np.linalg.norm(b) * np.linalg.norm(A, axis=0)
+            assert gap >= 1.99 * s * most.min()  # of the steepest slope, and of the atom's own
+
+
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_degenerate_dictionaries(condition):
     A, B = problem(10, 4, t=12)
@@ -315,6 +349,8 @@ def test_a_limit_on_steps_is_a_status(n):
         assert Status.MAX_ITER in fit.status
         assert fit.proven.all()
         assert (fit.x.sum(axis=0) < 1.0 + 1e-12).all()
+    search = fit_one_sum(sparse.csc_array(A), B[:, 0].copy(), WeightSum(1.0, False), 0.0, 1)
+    assert search.status is Status.MAX_ITER
     best = nnls(A, B, sum_to=1.0)
     rough = nnls(A, B, sum_to=1.0, max_iter=1)
     assert (0.5 * (rough.rnorm**2 - best.rnorm**2) <= rough.gap).all()

@@ -10,6 +10,8 @@ The input is a matrix A and one target b, or many; the output is an `NNLSResult`
   all atoms.
 - ``large``: one target on a large one, with a working set of atoms; ``survey`` is its first pass.
 - ``path``: one atom after the other, for `nnls_path` and for ``max_atoms=``, unless A is small.
+- ``sums``: many targets with a given sum of weights; ``sum_kernels`` has the kernels for it, and
+  ``sum_target`` fits one target, with the proof that a simplex allows.
 - ``proofs``: bounds on f(x) - f* on a matrix of any kind; ``audit`` tries them in turn, for
   `certify_nnls` and for fits of `nnls` whose gap is not small enough.
 - ``gram``: `nnls_gram`, where only A'A and A'b are known.
