@@ -133,18 +133,18 @@ def _runs_table(found: Mapping[str, Any]) -> Table:
     rows = [
         (
             extractor.upper(),
-            *(f"{runs[name]['done']:.1%}" for name in ALGORITHMS),
+            *(f"{runs[name]['done']:.0%}" for name in ALGORITHMS),
             f"{runs['FCMP']['early']:.2%}",
             str(runs["FCMP"]["last"]),
             f"{runs['PWMP']['bad']:.2%}",
         )
         for extractor, runs in found.items()
     ]
-    columns = "dictionary", *ALGORITHMS, f"FCMP at {MATERIALS}", "FCMP, last", "PWMP, bad"
+    columns = "spectra", *ALGORITHMS, f"at {MATERIALS}", "last", "bad"
     note = (
-        "The share of pixels at the optimum, up to rounding, after the last iteration, and of FCMP "
-        f"after iteration {MATERIALS}; the iteration after which FCMP has no more to do on any "
-        "pixel; the share of bad steps of PWMP."
+        "The share of pixels at the optimum, up to rounding, after the last iteration of each "
+        f"algorithm, and after iteration {MATERIALS} of FCMP; the iteration after which FCMP has no "
+        "more to do on any pixel; the share of bad steps of PWMP."
     )
     return Table("Pixels of Urban", columns, rows, note)
 
