@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-from conepursuit.arrays import Array, is_integer, is_number
+from conepursuit.arrays import Array, Vector, is_integer, is_number
 from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import Factorization, factorize
 from conepursuit.factorization.held_out import choose_rank
@@ -62,9 +62,9 @@ class GreedyFactorization(BaseEstimator):
             draw = np.random.RandomState(0) if rng is None else rng
             penalties = self._penalties(data.shape)
             rank, path = choose_rank(data, penalties, draw, algorithm=self.algorithm)
-            self.held_out_path_ = path * self._scale(data)
+            self.held_out_path_ = self._in_units(data, path)
         fit = self._factorize(data, int(rank), rng, fixed)
-        self.rank_path_, self.oracle_accuracy_ = self._scale(data) * fit.path, fit.accuracy
+        self.rank_path_, self.oracle_accuracy_ = self._in_units(data, fit.path), fit.accuracy
         self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
         if not fit.converged:
             warn(
@@ -80,6 +80,11 @@ class GreedyFactorization(BaseEstimator):
         """Return the factor that takes the objective to the units of X; it may overflow to inf."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.float64(data.unit) ** (1 if data.divergence else 2))
+
+    def _in_units(self, data: FactorData, path: Vector) -> Vector:
+        """Return objectives in the units of X; where these overflow, 0 stays 0."""
+        with np.errstate(invalid="ignore"):
+            return np.where(path > 0, self._scale(data) * path, 0.0)
 
     def _factorize(
         self, data: FactorData, rank: int, rng: Any, fixed: Mapping[int, Array]

@@ -143,8 +143,8 @@ def _runs_table(found: Mapping[str, Any]) -> Table:
     columns = "spectra", *ALGORITHMS, f"at {MATERIALS}", "last", "bad"
     note = (
         "The share of pixels at the optimum, up to rounding, after the last iteration of each "
-        f"algorithm, and after iteration {MATERIALS} of FCMP; the iteration after which FCMP has no "
-        "more to do on any pixel; the share of bad steps of PWMP."
+        f"algorithm, and after iteration {MATERIALS} of FCMP; the iteration after which FCMP has "
+        "no more to do on any pixel; the share of bad steps of PWMP."
     )
     return Table("Pixels of Urban", columns, rows, note)
 
