@@ -106,6 +106,10 @@ class Results:
                 f"{free / 1e6:,.0f} MB. Use a folder on another disk."
             )
 
+    def discard(self) -> None:
+        """Delete what is unfinished."""
+        shutil.rmtree(self.unfinished)
+
     def complete(self) -> None:
         """Move everything to where it belongs; the run is at its end."""
         self.progress.unlink()
