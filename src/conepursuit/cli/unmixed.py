@@ -109,11 +109,9 @@ def pictures(run: Run, seen: Survey) -> tuple[dict[str, Picture], dict[str, Pict
     gap = picture(seen.gap, "gap", colours="cividis", top=seen.gap_largest, logarithmic=True)
     quality = {
         "residual": Picture(
-            "residual", residual, f"‖x − a E‖: root mean square {seen.residual_rms:.4g}"
+            "residual", residual, f"distance of pixel and mixture: RMS {seen.residual_rms:.4g}"
         ),
-        "gap": Picture(
-            "gap", gap, f"how far the loss may be from the least: at most {seen.gap_largest:.2g}"
-        ),
+        "gap": Picture("gap", gap, f"a bound on loss − least loss: at most {seen.gap_largest:.2g}"),
     }
     return abundances, quality
 
@@ -155,7 +153,11 @@ def contents_of(
     names, spectra = run.endmembers.names, run.endmembers.spectra
     drawn = shown(seen.mean)
     part = "" if seen.step == 1 else f" Maps show one pixel of each {seen.step} x {seen.step}."
-    few = "" if len(drawn) == len(names) else f" Only the {MOST_PICTURES} with most of it are here."
+    few = (
+        ""
+        if len(drawn) == len(names)
+        else f" The {MOST_PICTURES} endmembers with the largest means are drawn."
+    )
     known = summary["pixels_with_data"]
     lines = partial(
         plot_spectra,
@@ -167,16 +169,16 @@ def contents_of(
     return Contents(
         title=f"Unmixing of {run.scene.path.name}",
         opening=(
-            f"{rows:,} x {columns:,} pixels in {bands} bands, of {summary['dtype']}, as mixtures "
-            f"of {len(names)} spectra ({run.endmembers.source}). A pixel is certified where a "
-            "proof says how far its fit is, at most, from the best one."
+            f"{rows:,} x {columns:,} pixels in {bands} bands ({summary['dtype']}), fitted by "
+            f"mixtures of {len(names)} endmembers ({run.endmembers.source}). A pixel is certified "
+            "where the gap of its fit, a bound on its distance from the best one, is proven."
         ),
         numbers={
-            "certified": _percent(summary["pixels_certified"], known),
+            "pixels certified": _percent(summary["pixels_certified"], known),
             "pixels with data": f"{known:,}",
-            "residual, root mean square": f"{seen.residual_rms:.4g}",
+            "RMS residual": f"{seen.residual_rms:.4g}",
             "largest gap": f"{seen.gap_largest:.2g}",
-            "seconds": f"{run.seconds['all']:.1f}",
+            "time": f"{run.seconds['all']:.1f} s",
         },
         spectra=draw(lines),
         spectra_caption="The spectra of the endmembers, without bad bands.",
@@ -185,7 +187,12 @@ def contents_of(
         residuals=draw(partial(plot_residuals, residual=seen.residual)),
         residuals_caption="The residuals of the pixels of the map; the largest 0.1 % are left out.",
         quality=list(quality.values()),
-        facts={"Settings": _settings(summary), "Seconds": _seconds(run)},
+        facts={
+            "Settings": _settings(summary),
+            "Seconds (reading, unmixing and writing overlap)": {
+                what: f"{seconds:.2f}" for what, seconds in run.seconds.items()
+            },
+        },
     )
 
 
@@ -201,14 +208,6 @@ def _settings(summary: Mapping[str, Any]) -> dict[str, str]:
         if value not in (None, False, []):
             shown_settings[name] = ", ".join(map(str, value)) if isinstance(value, list) else value
     return {name: str(value) for name, value in shown_settings.items()}
-
-
-def _seconds(run: Run) -> dict[str, str]:
-    overlap = {"reading", "unmixing", "writing"}
-    return {
-        f"{what}, at the same time as others" if what in overlap else what: f"{seconds:.2f}"
-        for what, seconds in run.seconds.items()
-    }
 
 
 def show(console: Console, run: Run, summary: Mapping[str, Any]) -> None:

@@ -104,17 +104,22 @@ def _as_asked(scene: Scene, options: Options) -> Scene:
         bad[bands_of(options.bad_bands, bands)] = True
     if bad.all():
         raise ValueError(f"all {bands} bands are bad, by --bad-bands and by {scene.path}.")
+    if options.no_data is not None:
+        _check_no_data(options.no_data, scene.dtype)
     no_data = scene.no_data if options.no_data is None else options.no_data
-    if options.no_data is not None and scene.dtype.kind in "iu":
-        limits = np.iinfo(scene.dtype)
-        if options.no_data != int(options.no_data) or not (
-            limits.min <= options.no_data <= limits.max
-        ):
-            raise ValueError(
-                f"--no-data must be an integer from {limits.min} to {limits.max}, as the scene "
-                f"holds {scene.dtype}; got {options.no_data:g}."
-            )
     return replace(scene, bad_bands=bad if bad.any() else None, no_data=no_data)
+
+
+def _check_no_data(value: float, dtype: np.dtype[Any]) -> None:
+    """Raise a ValueError if a scene of integers cannot hold the value that stands for no data."""
+    if dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    if not value.is_integer() or not limits.min <= value <= limits.max:
+        raise ValueError(
+            f"--no-data must be an integer from {limits.min} to {limits.max}, as the scene holds "
+            f"{dtype}; got {value:g}."
+        )
 
 
 def bands_of(given: str, bands: int) -> list[int]:
@@ -161,11 +166,21 @@ def _begun(scene: Scene, options: Options, results: Results, *, resume: bool) ->
     identity |= {"source": found.source, "endmembers": digest(found.spectra)}
     run = _run(scene, options, found, results, Progress(results.progress, identity), tiles)
     results.begin(map_bytes(scene.shape, len(found.names)))
-    write_spectra(results.unfinished / ENDMEMBERS, found.names, found.spectra, scene.wavelengths)
-    for file in run.maps.values():
-        file.create(tiles[0].stop)
-    run.progress.save()
+    try:
+        _create_files(run)
+    except BaseException:
+        results.discard()  # there is nothing yet that a resumed run could use
+        raise
     return run
+
+
+def _create_files(run: Run) -> None:
+    """Write all that a run needs to be resumed: endmembers, maps without content, progress."""
+    path, found = run.results.unfinished / ENDMEMBERS, run.endmembers
+    write_spectra(path, found.names, found.spectra, run.scene.wavelengths)
+    for file in run.maps.values():
+        file.create(run.tiles[0].stop)
+    run.progress.save()
 
 
 def _run(
@@ -199,7 +214,7 @@ def _identity(
         "--max-endmembers": options.max_endmembers,
         "--loss": options.loss,
         "--bad-bands": bad,
-        "--no-data": scene.no_data if scene.no_data == scene.no_data else "nan",
+        "--no-data": None if scene.no_data is None else str(scene.no_data),
         "--tile-rows": tile_rows,
         "version": version("conepursuit"),
     }

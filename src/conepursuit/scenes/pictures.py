@@ -17,8 +17,8 @@ MISSING = "#d9d9d9"
 MOST_PICTURES = 24
 """The most endmembers of which maps are drawn: those with the largest mean abundance."""
 
-WIDTH, RESOLUTION = 4.2, 130
-"""Of a picture, in inches, and in points per inch."""
+WIDTH, MAP, RESOLUTION = 4.2, 0.78, 130
+"""The width of a picture in inches, the share of it for the map, and points per inch."""
 
 
 def shown(mean: Vector) -> list[int]:
@@ -40,27 +40,31 @@ def picture(
     colours : str
         The name of a colour map of matplotlib's.
     top : float
-        The end of the scale, which begins at 0, or at the smallest positive number.
+        The end of the scale, which begins at 0.
     logarithmic : bool
-        Whether the scale is logarithmic.
+        Whether the scale is logarithmic, from above 1 % of the positive numbers; if these span
+        more than a decade.
     """
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
     rows, columns = values.shape
-    tall = float(np.clip(rows / columns, 0.25, 2.0))
-    figure = Figure(figsize=(WIDTH, 0.55 + 0.78 * WIDTH * tall), layout="constrained")
-    axes = figure.add_subplot()
+    wide, tall = WIDTH * MAP, WIDTH * MAP * float(np.clip(rows / columns, 0.25, 2.0))
+    height = tall + 0.45  # below a title of a third of an inch
+    figure = Figure(figsize=(WIDTH, height))
+    # Places are given, since a layout that is computed takes longer than all the rest.
+    axes = figure.add_axes((0.02, 0.1 / height, wide / WIDTH, tall / height))
     drawn = axes.imshow(
         values,
         cmap=colormaps[colours].with_extremes(bad=MISSING),
         norm=_norm(values, top, logarithmic),
-        aspect="equal" if 0.25 <= rows / columns <= 2.0 else "auto",
+        aspect="auto",
         interpolation="nearest",
     )
     axes.set_axis_off()
     axes.set_title(title if len(title) <= 40 else f"{title[:39]}…", fontsize=11)
-    figure.colorbar(drawn, ax=axes, fraction=0.05, pad=0.02)
+    scale = figure.add_axes((0.04 + wide / WIDTH, 0.1 / height, 0.035, tall / height))
+    figure.colorbar(drawn, cax=scale)
     out = BytesIO()
     figure.savefig(out, format="png", dpi=RESOLUTION, metadata={"Software": None})
     return out.getvalue()
@@ -71,8 +75,10 @@ def _norm(values: Array, top: float, logarithmic: bool) -> Any:
     from matplotlib.colors import LogNorm, Normalize
 
     positive = values[np.isfinite(values) & (values > 0)]
-    if logarithmic and len(positive) and positive.min() < top:
-        return LogNorm(float(positive.min()), top, clip=True)
+    # A few pixels that are fitted exactly would take most of a logarithmic scale.
+    bottom = float(np.quantile(positive, 0.01)) if len(positive) else 0.0
+    if logarithmic and 0.0 < bottom < top / 10:
+        return LogNorm(bottom, top, clip=True)
     return Normalize(0.0, top if top > 0 else 1.0)
 
 

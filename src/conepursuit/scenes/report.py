@@ -11,11 +11,12 @@ from conepursuit.experiments.report_page import PAGE, STYLE
 
 OWN_STYLE = """
 .numbers {
-  display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); gap: .8rem;
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: .8rem;
   max-width: none; margin: 1.6rem 0 0;
 }
 .numbers div { padding: .7rem 1rem; border-radius: .4rem; background: var(--shade); }
-.numbers dd { font-size: 1.45rem; line-height: 1.25; }
+.numbers dd { font-size: 1.45rem; line-height: 1.25; white-space: nowrap; }
+header + nav { margin-top: 1.4rem; }
 .maps {
   display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: 1.2rem;
   margin-top: 1.4rem;
