@@ -181,11 +181,12 @@ def contents_of(
             "time": f"{run.seconds['all']:.1f} s",
         },
         spectra=draw(lines),
-        spectra_caption="The spectra of the endmembers, without bad bands.",
+        spectra_caption="The spectra of the endmembers"
+        + (", with gaps at bad bands." if run.scene.bad_bands is not None else "."),
         abundances=list(abundances.values()),
         abundances_note=f"All maps have the same scale. Grey is without data.{part}{few}",
         residuals=draw(partial(plot_residuals, residual=seen.residual)),
-        residuals_caption="The residuals of the pixels of the map; the largest 0.1 % are left out.",
+        residuals_caption="The residuals of the pixels of the map; the largest 1 % are left out.",
         quality=list(quality.values()),
         facts={
             "Settings": _settings(summary),

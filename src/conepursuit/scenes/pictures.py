@@ -43,7 +43,7 @@ def picture(
         The end of the scale, which begins at 0.
     logarithmic : bool
         Whether the scale is logarithmic, from above 1 % of the positive numbers; if these span
-        more than a decade.
+        more than two decades.
     """
     from matplotlib import colormaps
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def _norm(values: Array, top: float, logarithmic: bool) -> Any:
     positive = values[np.isfinite(values) & (values > 0)]
     # A few pixels that are fitted exactly would take most of a logarithmic scale.
     bottom = float(np.quantile(positive, 0.01)) if len(positive) else 0.0
-    if logarithmic and 0.0 < bottom < top / 10:
+    if logarithmic and 0.0 < bottom < top / 100:
         return LogNorm(bottom, top, clip=True)
     return Normalize(0.0, top if top > 0 else 1.0)
 
@@ -103,9 +103,9 @@ def plot_spectra(
 
 
 def plot_residuals(axes: Any, residual: Array) -> None:
-    """Draw a histogram of residuals."""
+    """Draw a histogram of residuals, without the largest 1 %."""
     known = residual[np.isfinite(residual)]
-    top = float(np.quantile(known, 0.999))
+    top = float(np.quantile(known, 0.99))
     axes.hist(known, bins=60, range=(0.0, top if top > 0 else 1.0), color=COLOURS[0])
     axes.set_xlabel("residual of a pixel")
     axes.set_ylabel("pixels")

@@ -31,6 +31,7 @@ section > p { margin: .5rem 0 0; }
 @media (max-width: 40rem) {
   .numbers { grid-template-columns: 1fr 1fr; gap: .5rem; }
   .numbers div { padding: .5rem .7rem; }
+  .numbers div:last-child:nth-child(odd) { grid-column: 1 / -1; }
   .numbers dd { font-size: 1.2rem; }
   .maps { grid-template-columns: 1fr; }
 }
