@@ -345,6 +345,15 @@ def test_a_scene_without_content(asked, value, scene, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("scene")
+def test_a_run_that_fails_at_once_leaves_nothing(tmp_path, capsys):
+    asked = ("scene.npy", "--endmembers", 2, "--loss", "logistic", "--out", "maps")
+    code, _, err = run(capsys, *asked)
+    assert code == 2
+    assert "labels of two classes" in err
+    assert not any((tmp_path / "maps").iterdir())
+
+
+@pytest.mark.usefixtures("scene")
 def test_bad_folders(tmp_path, capsys, monkeypatch):
     asked = ("scene.npy", "--endmembers", 3, "--out")
     (tmp_path / "file").write_text("")

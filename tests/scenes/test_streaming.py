@@ -11,20 +11,25 @@ from conepursuit.scenes.results import MAPS, Progress, Results, check_same, read
 from conepursuit.scenes.streaming import rounded_up, sample, tiles_of, unmix_tiles
 from conepursuit.scenes.survey import survey
 from conepursuit.unmixing import Unmixer
-from scene_files import made, save
+from scene_files import KINDS, made, save
 
 
 @pytest.fixture
 def begun(tmp_path):
     """Return what `unmix_tiles` takes, with created maps of a scene of 11 rows."""
     X, spectra = made()
-    scene = open_scene(save(X, tmp_path / "scene.npy"))
+    return begin(save(X, tmp_path / "scene.npy"), X, spectra, 4)
+
+
+def begin(path, X, spectra, tile_rows):
+    scene = open_scene(path)
     model = Unmixer(endmembers=spectra).find_endmembers(X)
     layers = {name: [name] for name in MAPS} | {"abundance": ["a", "b", "c"]}
-    maps = {name: scene.map_in(tmp_path, name, layers[name]) for name in MAPS}
+    maps = {name: scene.map_in(path.parent, name, layers[name]) for name in MAPS}
     for file in maps.values():
-        file.create(4)
-    return scene, model, maps, tiles_of(scene, 4), Progress(tmp_path / "progress.json", {})
+        file.create(tile_rows)
+    progress = Progress(path.parent / "progress.json", {})
+    return scene, model, maps, tiles_of(scene, tile_rows), progress
 
 
 @pytest.mark.parametrize("tile_rows", [1, 4, 11, 50])
@@ -72,6 +77,15 @@ def test_maps_hold_the_answers_of_the_model(begun):
     assert progress.total("known") == 77
     assert progress.total("proven") == expected.proven.sum()
     assert min(seconds.values()) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_may_be_read_and_written_at_the_same_time(kind, tmp_path):
+    X, spectra = made(60)
+    scene, model, maps, tiles, progress = begin(save(X, tmp_path / f"scene.{kind}"), X, spectra, 1)
+    unmix_tiles(scene, model, maps, tiles, progress, lambda done: None)
+    found = maps["abundance"].read(slice(0, 60))
+    np.testing.assert_array_equal(found, model.unmix(X).abundances.astype(np.float32))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

@@ -76,6 +76,10 @@ def unmix(given: str, out: Path, options: Options, *, resume: bool, overwrite: b
             done = f"{len(run.progress.tiles)} of {len(run.tiles)} tiles are in {out}."
             complain(f"{done} The same command with --resume goes on.", INTERRUPTED)
             raise
+        except Exception:
+            if not run.progress.total("known"):
+                run.results.discard()  # no pixel was unmixed: there is nothing to resume
+            raise
     show(Console(highlight=False), run, summary)
     return DONE
 
@@ -258,7 +262,6 @@ def _write_maps(run: Run) -> None:
         seconds = unmix_tiles(run.scene, run.model, run.maps, run.tiles, run.progress, advance)
     run.seconds.update(seconds)
     if not run.progress.total("known"):
-        run.results.discard()
         raise ValueError(
             f"no pixel of {run.scene.path} has data: all are NaN in a band that counts, or hold "
             f"the value {run.scene.no_data} in all of them."

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy as np
 from conepursuit.arrays import Array, Vector
 from conepursuit.scenes.scene import MAP_TYPE, MapFile, Scene, check_scene, chosen, imported
 from conepursuit.unmixing.kinds import BAND_NAMES
+
+NETCDF_LOCK = RLock()
+"""The library of NetCDF fails if a thread writes one file while another reads one."""
 
 LAYERS = "endmember"
 """The dimension of a map that runs over its layers."""
@@ -31,7 +35,8 @@ class LabelledScene(Scene):
     array: Any
 
     def read(self, rows: slice) -> Array:
-        return np.array(self.array[rows].values, dtype=self.dtype)
+        with NETCDF_LOCK:
+            return np.array(self.array[rows].values, dtype=self.dtype)
 
     def map_in(self, folder: Path, name: str, layers: Sequence[str]) -> LabelledMap:
         kind = ZarrMap if self.path.suffix.lower() == ".zarr" else NetcdfMap
@@ -67,7 +72,7 @@ class LabelledMap(MapFile):
     grid: str | None
 
     def read(self, rows: slice) -> Array:
-        with _opened(self.path) as data:
+        with NETCDF_LOCK, _opened(self.path) as data:
             part = np.array(data[self.path.stem][rows].values)
         return part.reshape(*part.shape[:2], len(self.layers))
 
@@ -106,7 +111,7 @@ class NetcdfMap(LabelledMap):
             variable.setncatts(self._attributes())
 
     def write(self, rows: slice, values: Array) -> None:
-        with _netcdf().Dataset(self.path, "a") as file:
+        with NETCDF_LOCK, _netcdf().Dataset(self.path, "a") as file:
             file[self.path.stem][rows] = values.reshape(-1, *self._shape()[1:])
 
 
