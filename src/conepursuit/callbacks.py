@@ -80,13 +80,15 @@ def rich_progress() -> Any:
 
 
 @contextmanager
-def batch_progress(total: int, console: Any = None) -> Iterator[Callable[[int], None]]:
-    """Show a bar over many targets; yield a function that advances it by a number of targets."""
+def batch_progress(
+    total: int, console: Any = None, what: str = "targets"
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar over many targets, or what else; yield a function that advances it by a number."""
     progress = rich_progress()
     columns = (
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("targets"),
+        progress.TextColumn(what),
         progress.TimeRemainingColumn(elapsed_when_finished=True),
     )
     with progress.Progress(*columns, console=console) as bar:

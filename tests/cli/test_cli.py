@@ -27,7 +27,7 @@ from conepursuit import (
 )
 from conepursuit.cli import fits, main
 
-COMMANDS = ("solve", "factorize", "demo", "reproduce", "datasets")
+COMMANDS = ("solve", "factorize", "unmix", "demo", "reproduce", "datasets")
 
 
 @pytest.fixture(autouse=True)

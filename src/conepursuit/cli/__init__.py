@@ -1,7 +1,8 @@
 """The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``.
 
 - ``app``: the commands and their options; what computes is imported inside them.
-- ``solving`` (with ``fits``), ``auditing``, ``factoring``, ``catalogue``: one command each.
+- ``solving`` (with ``fits``), ``auditing``, ``factoring``, ``unmixing`` (with ``endmembers`` and
+  ``unmixed``), ``catalogue``: one command each.
 - ``reading``, ``tables``, ``layouts``: matrices and targets from files; ``writing``: files written.
 - ``display``: tables for the terminal.
 """
@@ -32,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         text = f'{error.name} is not installed. Use pip install "conepursuit[cli]".'
         return complain(text, BAD_INPUT)
+    except ImportError as error:  # of a library that reads files; the text says how to install it
+        return complain(str(error), BAD_INPUT)
     except MemoryError as error:
         return complain(f"there is not enough memory. {error}", BAD_INPUT)
     except (ValueError, OSError) as error:

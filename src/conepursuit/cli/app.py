@@ -62,6 +62,16 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class Extractor(StrEnum):
+    """How endmembers are found: the names in `conepursuit.unmixing.unmixer`."""
+
+    SPA = "spa"
+    SNPA = "snpa"
+    XRAY = "xray"
+    VCA = "vca"
+    H2NMF = "h2nmf"
+
+
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -209,6 +219,96 @@ def factorize(
         loss=loss,
         out=out,
         format_=None if format_ is None else format_.value,
+    )
+
+
+@app.command(
+    epilog="Example: conepursuit unmix scene.hdr --endmembers 6 --extractor spa --out maps"
+)
+def unmix(
+    scene: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENE",
+            help="ENVI (.hdr), .mat, .npy, .npz, GeoTIFF, NetCDF or Zarr; file.mat:name is one of "
+            "several arrays.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the maps and the report.")],
+    endmembers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many spectra to find in the scene.")
+    ] = None,
+    extractor: Annotated[
+        Extractor, typer.Option(help="How pixels are chosen as endmembers.")
+    ] = Extractor.SPA,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Spectra to use instead: ENVI (.sli), or .csv with one per column, or per row.",
+        ),
+    ] = None,
+    sum_to_one: Annotated[
+        bool, typer.Option("--sum-to-one", help="Make the abundances of each pixel add up to 1.")
+    ] = False,
+    max_endmembers: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="The most endmembers in a pixel.")
+    ] = None,
+    loss: Annotated[str, loss_option((), "; huber is linear beyond 1")] = "squared_error",
+    bad_bands: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BANDS", help="Bands to leave out, counted from 0, with those that SCENE marks."
+        ),
+    ] = None,
+    no_data: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VALUE",
+            help="Pixels with this value in all bands have no data.",
+            show_default="as SCENE says",
+        ),
+    ] = None,
+    tile_rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Rows that are read together.", show_default="about 64 MB"
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results of another run in --out.")
+    ] = False,
+    header: Header = None,
+    row_names: RowNames = None,
+) -> int:
+    """Find the materials of a hyperspectral scene and map their abundances.
+
+    Maps of abundances, residuals and proven gaps are written in the format of the scene, with
+    pictures and a report. A scene may be larger than memory. Bands are written as 0-3,105.
+    """
+    from conepursuit.cli import unmixing
+    from conepursuit.cli.layouts import Layout
+
+    return unmixing.unmix(
+        scene,
+        out,
+        unmixing.Options(
+            endmembers=endmembers,
+            extractor=extractor.value,
+            library=library,
+            sum_to_one=sum_to_one,
+            max_endmembers=max_endmembers,
+            loss=loss,
+            bad_bands=bad_bands,
+            no_data=no_data,
+            tile_rows=tile_rows,
+            layout=Layout(header, row_names),
+        ),
+        resume=resume,
+        overwrite=overwrite,
     )
 
 

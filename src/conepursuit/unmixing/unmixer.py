@@ -162,6 +162,11 @@ class Unmixer(TransformerMixin, BaseEstimator):
             self.endmembers_ = spectra.astype(np.float64)
             return self
         where = np.flatnonzero(self._has_data(pixels, weights))
+        if not len(where):
+            raise ValueError(
+                f"none of the {len(pixels)} pixels has data: all have NaN or infinity in a band "
+                f"that counts, or the value no_data={self.no_data} in all of them."
+            )
         spectra = counted(pixels[where], weights > 0).astype(np.float64)
         if self.band_weights is not None:
             spectra *= np.sqrt(weights[weights > 0])
