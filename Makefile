@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-start fuzz sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-start fuzz sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -40,6 +40,9 @@ bench-nmf: .venv/.bench
 
 bench-tensor: .venv/.bench
 	$(BIN)/python benchmarks/tensor.py
+
+bench-unmixing: .venv/.bench
+	$(BIN)/python benchmarks/unmixing.py
 
 bench-start: .venv/.bench
 	$(BIN)/python benchmarks/cold_start.py

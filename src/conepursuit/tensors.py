@@ -200,14 +200,17 @@ class Places:
         return self._orders[axis]
 
     def columns(self, axis: int) -> tuple[Array, int]:
-        """Return the columns of the entries in the unfolding by an axis, without empty columns."""
+        """Return the columns of the entries in the unfolding by an axis, and their number.
+
+        Columns without an entry are left out, but for one if there is no entry at all.
+        """
         if axis not in self._columns:
             others = [b for b in range(len(self.shape)) if b != axis]
             flat = np.ravel_multi_index(
                 tuple(self.indices[b] for b in others), tuple(self.shape[b] for b in others)
             )
             distinct, inverse = np.unique(flat, return_inverse=True)
-            self._columns[axis] = inverse, len(distinct)
+            self._columns[axis] = inverse, max(len(distinct), 1)
         return self._columns[axis]
 
     def rows(self, factors: Sequence[Array], where: Any, skipped: int | None = None) -> Array:

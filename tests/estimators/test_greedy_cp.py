@@ -271,6 +271,10 @@ def test_all_zero_and_rank_beyond_need(loss):
     model = GreedyCP(2, loss=loss).fit(np.zeros((3, 4, 5)))
     assert not model.reconstruct().any()
     assert model.reconstruction_err_ == 0.0
+    nothing = sparse.COO(np.zeros((3, 0), dtype=int), np.zeros(0), (3, 4, 5))
+    for growth in (0.0, 1.0):
+        assert not GreedyCP(2, loss=loss, rank_growth=growth).fit(nothing).weights_.any()
+    assert GreedyCP("auto", loss=loss).fit(nothing).n_components_ == 1
     X, _ = random_tensor((3, 4, 5), 1, 10)
     assert GreedyCP(6, loss=loss).fit(X).reconstruction_err_ < 1e-3
     assert GreedyCP(1, loss=loss).fit(np.full((1, 1, 1), 3.0)).reconstruct()[0, 0, 0] == (
