@@ -41,6 +41,7 @@ def nnls(
     sum_at_most: float | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
+    maxiter: int | None = None,
 ) -> NNLSResult:
     """Minimise ||A x - b|| over x >= 0, and with a given sum of x if one is asked for.
 
@@ -75,6 +76,8 @@ def nnls(
         Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
     progress : bool
         Whether to show a progress bar over many targets (needs rich).
+    maxiter : int, optional
+        The same as max_iter, as SciPy spells it.
 
     Returns
     -------
@@ -95,8 +98,8 @@ def nnls(
     sums that are exact; the exact sum of the floats in x differs from s, or exceeds it, by at most
     2^-52 s. Such a condition does not combine with max_atoms, tol and start.
 
-    Apart from that, code for `scipy.optimize.nnls` needs two changes: ``maxiter`` is called
-    max_iter, and a b of shape (m, 1) is one of many targets, with x of shape (n, 1).
+    Apart from that, code for `scipy.optimize.nnls` needs one change: a b of shape (m, 1) is one of
+    many targets, with x of shape (n, 1).
 
     Examples
     --------
@@ -113,6 +116,10 @@ def nnls(
     >>> fit.x, fit.sum_multiplier
     (array([0.25, 0.75]), 0.25)
     """
+    if maxiter is not None:
+        if max_iter is not None:
+            raise ValueError("max_iter and maxiter are the same. Give one of them.")
+        max_iter = maxiter
     total = weight_sum(sum_to, sum_at_most, max_atoms=max_atoms, tol=tol, start=start)
     matrix, target = matrix_and_target(A, b)
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
