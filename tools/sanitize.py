@@ -25,6 +25,8 @@ TESTS = (
     "tests/test_kernels.py",
     "tests/least_squares/test_nnls_kernels.py",
     "tests/least_squares/test_rounding.py",
+    "tests/least_squares/test_sums.py::test_one_and_many_are_optimal_and_agree",
+    "tests/least_squares/test_sums.py::test_degenerate_dictionaries",
     "tests/loss_fits/test_many_targets_kernel.py",
     "tests/factorization/test_divergence_factors.py",
     "tests/factorization/test_divergence_weights.py",
