@@ -302,7 +302,8 @@ def show(title, headings, rows, markdown):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", help=f"part of a name: {[*CASES, *FIGURES]}")
+    names = ", ".join([*CASES, *FIGURES]).replace("%", "%%")  # argparse formats its help
+    parser.add_argument("--only", action="append", help=f"part of a name: {names}")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--peers-only", action="store_true", help="leave conepursuit out")
