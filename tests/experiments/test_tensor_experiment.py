@@ -53,7 +53,12 @@ def test_what_is_found():
     assert np.shape(kept["FCMP"]["ranks"]) == np.shape(kept["HALS"]["errors"]) == (2, 2)
     found = tensor.present(kept)
     assert [row[0] for row in found.tables[0].rows] == list(tensor.PAPER)
-    assert found.comparisons[0].agrees == (float(found.comparisons[0].ours) <= 1.0)
+    best = min(tensor.at_time(kept[m], 0.0) for m in tensor.BASELINES)
+    for error, agrees in ((0.9 * best, True), (1.1 * best, False)):
+        fcmp = {"sweeps": [1], "errors": [[error]], "seconds": [[0.0]], "ranks": [[error]]}
+        one = tensor.present(kept | {"FCMP": fcmp}).comparisons[0]
+        assert one.agrees is agrees
+        assert one.ours == f"{error / best:.4f}"
     assert len(found.figures) == 2
     for draw in found.figures.values():
         ax = Figure().subplots()
