@@ -62,32 +62,46 @@ def fit_many(
         matrix = np.asfortranarray(matrix)  # so that a target which is fitted alone copies nothing
         kernel, gram = batch_kernel(matrix, limit, max_steps)
 
-    def fit_chunk(part: slice) -> int:
-        alone: Any = range(part.start, part.stop)
-        if kernel is not None:
-            kernel(as_targets(B[:, part].T), *fits.rows(part))
-            alone = part.start + np.flatnonzero(fits.code[part] < 0)
-        for i in alone:
-            own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
-            first, b = None if start is None else start[:, i], as_vector(B[:, i])
-            name, known = f"b[:, {i}]", gram if rows is None else None
-            fits.put(i, fit_one(own, b, first, inexact, limit, max_steps, tol, name, known))
-        return int(part.stop - part.start)
+    def alone(i: int) -> NNLSResult:
+        own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
+        first, b = None if start is None else start[:, i], as_vector(B[:, i])
+        name, known = f"b[:, {i}]", gram if rows is None else None
+        return fit_one(own, b, first, inexact, limit, max_steps, tol, name, known)
 
-    in_chunks(fit_chunk, B, matrix.shape[1], kernel is None, n_jobs, progress)
-    return fits.result()
+    return in_chunks(fits, kernel, alone, B, matrix.shape[1], n_jobs, progress)
 
 
 def in_chunks(
-    fit_chunk: Callable[[slice], int], B: Array, n: int, alone: bool, n_jobs: int, progress: bool
-) -> None:
-    """Fit the columns of B on n atoms, in chunks of columns, or each as a chunk if `alone`."""
-    most = 1 if alone else CHUNK // (len(B) + n**3 // SOLVED)
+    fits: Fits[NNLSResult],
+    kernel: Callable[..., None] | None,
+    alone: Callable[[int], NNLSResult],
+    B: Array,
+    n: int,
+    n_jobs: int,
+    progress: bool,
+) -> NNLSResult:
+    """Fit the columns of B on n atoms, in chunks of columns, or each as a chunk without a kernel.
+
+    `kernel` writes rows of `fits` and a negative code for each target that it does not fit;
+    ``alone(i)`` fits one of those.
+    """
+
+    def fit_chunk(part: slice) -> int:
+        left: Any = range(part.start, part.stop)
+        if kernel is not None:
+            kernel(as_targets(B[:, part].T), *fits.rows(part))
+            left = part.start + np.flatnonzero(fits.code[part] < 0)
+        for i in left:
+            fits.put(i, alone(i))
+        return int(part.stop - part.start)
+
+    most = 1 if kernel is None else CHUNK // (len(B) + n**3 // SOLVED)
     bar: AbstractContextManager[Callable[[int], None]]
     bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
     with bar as advance:
         for done in run(fit_chunk, chunks(B.shape[1], most, n_jobs), n_jobs):
             advance(done)
+    return fits.result()
 
 
 def as_targets(rows: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array
-from conepursuit.least_squares.many import GRAM_ATOMS, as_targets, in_chunks
+from conepursuit.least_squares.many import GRAM_ATOMS, in_chunks
 from conepursuit.least_squares.sum_kernels import SumFits, SumKernels, WeightSum
 from conepursuit.least_squares.sum_target import fit_one_sum
 from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix
@@ -61,16 +61,8 @@ def fit_many_sum(
         known = SumKernels.of(matrix, total, max_steps)
         kernel = None if known is None else known.for_many()
 
-    def fit_chunk(part: slice) -> int:
-        alone: Any = range(part.start, part.stop)
-        if kernel is not None:
-            kernel(as_targets(B[:, part].T), *fits.rows(part))
-            alone = part.start + np.flatnonzero(fits.code[part] < 0)
-        for i in alone:
-            own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
-            fit = fit_one_sum(own, as_vector(B[:, i]), total, inexact, max_steps, f"b[:, {i}]")
-            fits.put(i, fit)
-        return int(part.stop - part.start)
+    def alone(i: int) -> NNLSResult:
+        own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
+        return fit_one_sum(own, as_vector(B[:, i]), total, inexact, max_steps, f"b[:, {i}]")
 
-    in_chunks(fit_chunk, B, n, kernel is None, n_jobs, progress)
-    return fits.result()
+    return in_chunks(fits, kernel, alone, B, n, n_jobs, progress)
