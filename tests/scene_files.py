@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scenes import FOLDER, real
+from made_scenes import FOLDER, real
 
 KINDS = ("hdr", "tif", "zarr", "nc", "npy")
 """The formats of which maps are written, by suffix."""

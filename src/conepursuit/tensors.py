@@ -283,16 +283,8 @@ class SparseTensor:
         """The lengths of the axes."""
         return self.places.shape
 
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.places.shape)
-
     def __repr__(self) -> str:
         return f"SparseTensor({len(self.data)} entries, shape {self.shape})"
-
-    def __mul__(self, factor: float) -> SparseTensor:
-        return SparseTensor(self.places, self.data * factor)
 
     def __truediv__(self, factor: float) -> SparseTensor:
         return SparseTensor(self.places, self.data / factor)
@@ -314,7 +306,7 @@ class SparseTensor:
 
     def at(self, factors: Sequence[Array]) -> Vector:
         """Return the sum of all components at the places of the entries."""
-        columns, out = _by_columns(factors), np.empty(len(self.data))
+        columns, out = by_columns(factors), np.empty(len(self.data))
         for start in range(0, len(out), BLOCK):
             where = slice(start, start + BLOCK)
             out[where] = self.places.rows(columns, where).sum(axis=1)
@@ -322,7 +314,7 @@ class SparseTensor:
 
     def contracted(self, factors: Sequence[Array], axis: int) -> Array:
         """Return what the function `contracted` does, over the entries that are stored."""
-        columns = _by_columns(factors)
+        columns = by_columns(factors)
         out = np.empty((len(factors[0]), self.shape[axis]))
         for indices, where, ends in self.places.blocks(axis):
             rows = self.places.rows(columns, where, skipped=axis)
@@ -350,6 +342,6 @@ class SparseTensor:
         return full
 
 
-def _by_columns(factors: Sequence[Array]) -> list[Array]:
+def by_columns(factors: Sequence[Array]) -> list[Array]:
     """Return the factors with one component per column, so that all at one place lie together."""
     return [np.ascontiguousarray(factor.T) for factor in factors]

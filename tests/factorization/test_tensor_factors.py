@@ -16,8 +16,9 @@ from conepursuit import (
     NonnegativeRankOneTensor,
     minimize,
 )
+from conepursuit.atoms.power import GAIN
 from conepursuit.factorization.data import FactorData
-from conepursuit.factorization.greedy import LEAN_GAIN, factorize
+from conepursuit.factorization.greedy import factorize
 from conepursuit.factorization.held_out import held_out
 from conepursuit.factorization.losses import NO_PENALTIES
 from conepursuit.least_squares.gram import nnls_gram
@@ -128,7 +129,7 @@ def test_the_lean_loop_is_the_generic_one(algorithm, factored, shape, monkeypatc
     loss = FactorData(stored(X) if factored else X, None, False).loss()
     loss.splits = False  # the generic loop asks the oracle alone
     lean = factorize(loss, 5, algorithm=algorithm, rank_sweeps=3, max_iter=3, tol=0.0, rounds=0)
-    monkeypatch.setattr(NonnegativeRankOneTensor, "gain", LEAN_GAIN)
+    monkeypatch.setattr(NonnegativeRankOneTensor, "gain", GAIN)
     monkeypatch.setattr(NonnegativeRankOneTensor, "axes", 1)
     objective = FactoredLeastSquares(sparse.COO.from_numpy(X)) if factored else LeastSquares(X)
     generic = minimize(

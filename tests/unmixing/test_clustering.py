@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from conepursuit.unmixing.clustering import WINDOW, _below_cut, _shares, h2nmf
-from scenes import generic, needs_data, real
+from made_scenes import generic, needs_data, real
 
 
 def agreement(labels, truth):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conepursuit.unmixing.clustering import h2nmf
 from conepursuit.unmixing.extraction import snpa, spa, xray
 from conepursuit.unmixing.subspace import vca
-from scenes import generic, needs_data, real, separable
+from made_scenes import generic, needs_data, real, separable
 
 CHOOSERS = {"spa": spa, "snpa": snpa, "xray": xray}
 ALL = {**CHOOSERS, "vca": vca, "h2nmf": lambda X, n: h2nmf(X, n).indices}

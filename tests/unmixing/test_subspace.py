@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conepursuit.unmixing import subspace
 from conepursuit.unmixing.subspace import hysime, vca
-from scenes import needs_data, real, separable
+from made_scenes import needs_data, real, separable
 
 
 def with_noise(X, decibels, seed=0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ BLAS = ThreadpoolController()
 """The threads of the libraries for linear algebra, which are searched for once, not in a fit."""
 
 
-class GreedyFactorization(BaseEstimator):
+class GreedyFactorization(BaseEstimator, ABC):
     """A non-negative factorisation that is built up one rank-one atom at a time.
 
     `GreedyNMF` and `GreedyCP` say what their parameters and attributes are.
@@ -116,13 +117,13 @@ class GreedyFactorization(BaseEstimator):
         """Return how many atoms join at a time, as a share of those that are there."""
         return float(self.rank_growth)
 
+    @abstractmethod
     def _order(self, shape: tuple[int, ...]) -> list[int]:
         """Return the axes in the order in which they are treated."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _random(self, shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
         """Return the arguments of `factorize` that depend on a seed; rng is None without one."""
-        raise NotImplementedError
 
     def _penalties(self, shape: tuple[int, ...]) -> tuple[Penalty, ...]:
         """Return the penalty of each factor, or none."""

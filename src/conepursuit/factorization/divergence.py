@@ -15,6 +15,7 @@ from conepursuit.low_rank import FactoredTensor, kept_as_factors, product_at
 from conepursuit.tensors import (
     SparseTensor,
     Unfoldings,
+    by_columns,
     component_products,
     marginals,
     outer_sum,
@@ -87,7 +88,7 @@ class DivergenceLoss(FactorLoss):
     def _step_blocks(self, factors: Factors, axis: int, sums: Vector, parts: Any) -> float:
         """Do what `_step` does for a sparse tensor, by parts of the axis."""
         places, total = self.X.places, 0.0
-        columns = [np.ascontiguousarray(factor.T) for factor in factors]
+        columns = by_columns(factors)
         for indices, where, ends in places.blocks(axis):
             rows, mine = places.rows(columns, where, skipped=axis), factors[axis][:, indices].copy()
             data, each = self.X.data[where], np.arange(len(rows))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.atoms.power import Bounds, leading_pair, nonnegative_pairs
+from conepursuit.atoms.power import GAIN, Bounds, leading_pair, nonnegative_pairs
 from conepursuit.atoms.rank_one_tensor import nonnegative_vectors
 from conepursuit.factorization.losses import FactorLoss, Factors, settled
 from conepursuit.tensors import marginals
@@ -26,9 +26,6 @@ BALANCED = 10
 
 TRIAL, TRIALS = 5, 4
 """Most sweeps after which ways to reach a new rank are compared, and how many ways there are."""
-
-LEAN_GAIN = 1e-2
-"""The relative gain of a round of the oracle's power method on a tensor that ends it."""
 
 ROUNDED = 1e-6
 """Relative gains and rises of the value up to this may be the rounding of float32.
@@ -174,7 +171,7 @@ def _oracle(
     """Return the values and the vectors of atoms that descend steeply, and bounds on all values."""
     if len(descent.shape) > 2:
         value, vectors, bounds = nonnegative_vectors(
-            descent, rounds=rounds, extra=extra, gain=LEAN_GAIN, axes=1 if not rounds else None
+            descent, rounds=rounds, extra=extra, gain=GAIN, axes=1 if not rounds else None
         )
         return [(value, vectors)], bounds
     pairs, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)

@@ -33,23 +33,21 @@ class Kind:
         found = values.reshape(self.shape)
         if self.labelled is None:
             return found
-        return self._labelled(found, self.labelled.dims[:-1], {}, name)
+        return self._labelled(found, self.labelled.dims[:-1], name)
 
-    def per_endmember(self, values: Array, names: list[str] | None = None) -> Any:
+    def per_endmember(self, values: Array) -> Any:
         """Return an array (pixels, n) in the shape of the scene, with a last axis of length n."""
         found = values.reshape(*self.shape, -1)
         if self.labelled is None:
             return found
-        labels = {} if names is None else {"endmember": names}
-        dims = (*self.labelled.dims[:-1], "endmember")
-        return self._labelled(found, dims, labels, "abundance")
+        return self._labelled(found, (*self.labelled.dims[:-1], "endmember"), "abundance")
 
-    def _labelled(self, values: Array, dims: Any, more: dict[str, Any], name: str) -> Any:
+    def _labelled(self, values: Array, dims: Any, name: str) -> Any:
         """Return a DataArray with the coordinates of the scene that do not run over its bands."""
         scene = self.labelled
         bands = scene.dims[-1]
         kept = {key: c for key, c in scene.coords.items() if bands not in c.dims}
-        return type(scene)(values, dims=dims, coords={**kept, **more}, attrs=scene.attrs, name=name)
+        return type(scene)(values, dims=dims, coords=kept, attrs=scene.attrs, name=name)
 
 
 def as_pixels(scene: Any) -> tuple[Array, Kind]:
