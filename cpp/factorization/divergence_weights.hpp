@@ -188,23 +188,6 @@ inline double survey(const Row &R) {
     return inward + std::sqrt(outward);
 }
 
-// The pull, sum_j x_j a_j / z_j, and the bend, sum_j x_j (a_j / z_j)^2.
-struct Look {
-    double pull, bend;
-};
-
-inline Look look(ConstVector a, ConstVector x, ConstVector z) {
-    const double *const p = a.data(), *const q = z.data(), *const share = x.data();
-    double pull = 0.0, bend = 0.0;
-#pragma omp simd reduction(+ : pull, bend)
-    for (Index j = 0; j < x.size(); j++) {
-        double const quotient = p[j] / q[j];
-        pull = fused(share[j], quotient, pull);
-        bend = fused(share[j] * quotient, quotient, bend);
-    }
-    return {pull, bend};
-}
-
 // Add step * a to z; an entry falls to no less than EPS times its old value, so that z > 0.
 inline void move(ConstVector a, double step, Vector z) {
     const double *const p = a.data();
@@ -237,7 +220,7 @@ inline void sweep(const Row &R) {
         if (!(R.u[r] > 0.0 || R.g[r] < 0.0)) continue;
         for (Index time = 0; time < LOOKS; time++) {
             double const before = R.u[r];
-            Look const seen = look(R.a[r], R.x, R.z);
+            divergence::Slopes const seen = divergence::slopes_along(R.x, R.a[r], R.z);
             R.u[r] = minimiser(before, seen.pull, seen.bend, R.c[r], R.q[r]);
             double const step = R.u[r] - before;
             move(R.a[r], step, R.z);

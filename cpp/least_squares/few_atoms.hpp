@@ -8,14 +8,11 @@
 
 #include "active_set.hpp"
 #include "certificate.hpp"
-#include "many_targets.hpp"
 #include "sums.hpp"
 #include "supports.hpp"
+#include "tile_products.hpp"
 
 namespace conepursuit {
-
-constexpr Index TILE = 128;      // targets treated together: arrays over them fit into the cache
-constexpr Index ROW = TILE + 8;  // numbers in a row: a power of two would use few sets of the cache
 
 // Supports that are tried for a target before it is left to another kernel.
 constexpr std::int64_t MOST_TRIES = 20 * FEW_ATOMS;
@@ -24,12 +21,12 @@ constexpr std::int64_t MOST_TRIES = 20 * FEW_ATOMS;
 // since few digits cancel.
 constexpr double CANCELLED = 1e-4;
 
-class FewAtoms {
+class FewAtoms : private TileProducts {
   public:
     FewAtoms(ConstMatrix atoms, ConstMatrix G, ConstVector sums, Supports<const double> all,
              const WeightSum &sum, Index n, Index m)
-        : atoms(atoms), G(G), sums(sums), all(all), sum(sum), n(n), m(m),
-          bits(n + (sum.at_most ? 1 : 0)), noise(product_rounding(m + 2 * FEW_ATOMS)), space(m) {
+        : TileProducts(atoms, n, m), G(G), sums(sums), all(all), sum(sum),
+          bits(n + (sum.at_most ? 1 : 0)), noise(product_rounding(m + 2 * FEW_ATOMS)) {
         for (Index i = 0; i < n; i++) longest = std::max(longest, std::sqrt(G(i, i)));
     }
 
@@ -47,103 +44,6 @@ class FewAtoms {
     }
 
   private:
-    // Write the products of all atoms with the targets of a tile, and ||b||^2.
-    void multiply_tile(const Targets &targets, Index start, Index width) {
-        if (targets.along != 1) return multiply_across(targets, start, width);
-        const double *rows[TILE];
-        for (Index p = 0; p < width; p++) rows[p] = targets.get(start + p, space).data();
-        if (n <= 3) {
-            multiply_along<3, 2>(rows, width, 0);
-        } else {
-            multiply_along<6, 1>(rows, width, 0);
-        }
-        if (n > 6) multiply_along<3, 2>(rows, width, 6);
-    }
-
-    // The products of ATOMS atoms from `first` on, COUNT targets at a time, and ||b||^2.
-    template <Index ATOMS, Index COUNT>
-    void multiply_along(const double *const *rows, Index width, Index first) {
-        Index p = 0;
-        for (; p + COUNT <= width; p += COUNT) multiply_some<ATOMS, COUNT>(rows + p, p, first);
-        for (; p < width; p++) multiply_some<ATOMS, 1>(rows + p, p, first);
-    }
-
-    template <Index ATOMS, Index COUNT>
-    void multiply_some(const double *const *b, Index p, Index first) {
-        Register sums[COUNT][ATOMS] = {}, own[COUNT] = {}, values[COUNT];
-        const double *rows[ATOMS];
-        each<ATOMS>([&](Index a) { rows[a] = atoms[first + a].data(); });
-        Index i = 0;
-        for (; i + LANES_EACH <= m; i += LANES_EACH) {
-            each<COUNT>([&](Index q) {
-                values[q] = load_register(b[q] + i);
-                own[q] = fused(values[q], values[q], own[q]);
-            });
-            each<ATOMS>([&](Index a) {
-                Register const row = load_register(rows[a] + i);
-                each<COUNT>([&](Index q) { sums[q][a] = fused(row, values[q], sums[q][a]); });
-            });
-        }
-        each<COUNT>([&](Index q) {
-            double square = total(own[q]);
-            for (Index j = i; j < m; j++) square = fused(b[q][j], b[q][j], square);
-            squares[p + q] = square;
-            each<ATOMS>([&](Index a) {
-                double product = total(sums[q][a]);
-                for (Index j = i; j < m; j++) product = fused(rows[a][j], b[q][j], product);
-                C[first + a][p + q] = product;
-            });
-        });
-    }
-
-    // The same where an entry of all targets lies in a row: the loops run over the targets.
-    void multiply_across(const Targets &targets, Index start, Index width) {
-        for (Index p = 0; p < TILE; p++) squares[p] = 0.0;
-        for (Index a = 0; a < n; a++) {
-            for (Index p = 0; p < TILE; p++) C[a][p] = 0.0;
-        }
-        bool const more = start + 2 * TILE <= targets.count;
-        Index i = 0;
-        for (; i + 4 <= m; i += 4) {
-            const double *b = targets.data + start + i * targets.along;
-            const double *c = b + targets.along, *d = c + targets.along, *e = d + targets.along;
-            if (more) {  // the next tile lies in many short rows, which the processor does not foresee
-                for (const double *row : {b, c, d, e}) prefetch(row + TILE);
-            }
-            for (Index a = 0; a < n; a++) {
-                double const s = atoms(a, i), t = atoms(a, i + 1);
-                double const u = atoms(a, i + 2), w = atoms(a, i + 3);
-                double *to = C[a];
-#pragma omp simd
-                for (Index p = 0; p < width; p++) {
-                    to[p] = fused(s, b[p], fused(t, c[p], fused(u, d[p], fused(w, e[p], to[p]))));
-                }
-            }
-            double *to = squares;
-#pragma omp simd
-            for (Index p = 0; p < width; p++) {
-                double const half = fused(d[p], d[p], fused(e[p], e[p], to[p]));
-                to[p] = fused(b[p], b[p], fused(c[p], c[p], half));
-            }
-        }
-        for (; i < m; i++) {
-            const double *b = targets.data + start + i * targets.along;
-            for (Index a = 0; a < n; a++) {
-                for (Index p = 0; p < width; p++) C[a][p] = fused(atoms(a, i), b[p], C[a][p]);
-            }
-            for (Index p = 0; p < width; p++) squares[p] = fused(b[p], b[p], squares[p]);
-        }
-    }
-
-    // Ask for TILE numbers before they are needed.
-    static void prefetch(const double *row) {
-#if defined(__GNUC__) || defined(__clang__)
-        for (Index p = 0; p < TILE; p += WIDTH) __builtin_prefetch(row + p);
-#else
-        (void)row;
-#endif
-    }
-
     // Write M c + shift for one support and all targets of a tile, and bits for what is positive.
     void try_everywhere(Index support) {
         for (Index p = 0; p < TILE; p++) found[p] = 0;
@@ -405,17 +305,14 @@ class FewAtoms {
                         tilted_gap(slopes, errors, products, {t_error, n}, x, span, 0.0));
     }
 
-    ConstMatrix atoms, G;
+    ConstMatrix G;
     ConstVector sums;
     Supports<const double> all;
     WeightSum sum;
-    Index n, m, bits;  // a support has a bit for each atom, and one for the slack if there is one
+    Index bits;  // a support has a bit for each atom, and one for the slack if there is one
     double noise, longest = 0.0;
-    Buffer<double> space;
-    // With seven or eight atoms, products with three rows from the sixth on are written: one more.
-    alignas(64) double C[FEW_ATOMS + 1][ROW] = {};
     alignas(64) double V[FEW_ATOMS][ROW] = {}, W[FEW_ATOMS][ROW] = {}, D[FEW_ATOMS][ROW] = {};
-    alignas(64) double squares[TILE] = {}, sizes[TILE] = {}, left[TILE] = {}, reach[TILE] = {};
+    alignas(64) double sizes[TILE] = {}, left[TILE] = {}, reach[TILE] = {};
     alignas(64) double rough[TILE] = {}, steep[TILE] = {};
     // For a given sum: what it lacks, as two numbers, the largest weight or slope, mu and the gap.
     alignas(64) double lack[TILE] = {}, low[TILE] = {}, top[TILE] = {}, mu[TILE] = {};
