@@ -81,7 +81,7 @@ def contestants(D, y):
     return [
         (NNMP(), cone), (AMP(), cone), (PWMP(), cone), (MP(), span),
         (FW(), hull), (AFW(), hull), (PFW(), hull),
-        (FCMP(variant=0), cone), (FCMP(variant=1), cone), (OMP(), span),
+        (FCMP(variant=0), cone), (FCMP(variant=1), cone), (OMP(variant=0), span),
     ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ y = D @ rng.uniform(0, 5, 100)
 y[rng.integers(0, 50, 10)] *= -1
 
 objective, cone = LeastSquares(y), Cone(Dictionary(D))
-algorithms = {"NNMP": NNMP(), "AMP": AMP(), "PWMP": PWMP(), "FCMP": FCMP(variant=1)}
+algorithms = {"NNMP": NNMP(), "AMP": AMP(), "PWMP": PWMP(), "FCMP": FCMP()}
 results = {name: minimize(objective, cone, a, max_iter=60) for name, a in algorithms.items()}
 
 best = results["FCMP"]

@@ -39,7 +39,7 @@ ALGORITHMS = [
     *(kind(step) for kind in (NNMP, AMP, PWMP, MP, FW, AFW, PFW) for step in STEPS),
     FCMP(variant=0),
     FCMP(variant=1),
-    OMP(),
+    OMP(variant=0),
     NNMP(norm="gauge"),
     NNMP(norm="euclidean"),
 ]

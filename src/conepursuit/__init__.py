@@ -2,7 +2,7 @@
 
 >>> from conepursuit import Cone, Dictionary, FCMP, LeastSquares, minimize
 >>> D = Dictionary([[1.0, 0.0], [1.0, 1.0]])
->>> result = minimize(LeastSquares([1.0, 2.0]), Cone(D), FCMP(variant=1))
+>>> result = minimize(LeastSquares([1.0, 2.0]), Cone(D), FCMP())
 >>> result.status.name, result.certificate.proven, result.weights.round(6).tolist()
 ('CONVERGED', True, [1.0, 1.0])
 """
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from conepursuit.least_squares.audit import certify_nnls as certify_nnls
     from conepursuit.least_squares.gram import nnls_gram as nnls_gram
     from conepursuit.least_squares.path import NNLSPath as NNLSPath
+    from conepursuit.least_squares.path import PathFit as PathFit
     from conepursuit.least_squares.path import nnls_path as nnls_path
     from conepursuit.loss_fits import nnfit as nnfit
     from conepursuit.low_rank import FactoredMatrix as FactoredMatrix
@@ -126,7 +127,7 @@ _HOMES = {
     "least_squares.api": "nnls",
     "least_squares.audit": "certify_nnls",
     "least_squares.gram": "nnls_gram",
-    "least_squares.path": "NNLSPath nnls_path",
+    "least_squares.path": "NNLSPath PathFit nnls_path",
     "loss_fits": "nnfit",
     "low_rank": "FactoredMatrix FactoredTensor",
     "matrix_fits.results": "FitResult NNLSResult",

@@ -74,7 +74,9 @@ def variants(matrix):
     }
 
 
-@pytest.mark.parametrize("algorithm", [NNMP(), AMP(), PWMP(), FCMP(), FCMP(variant=1)], ids=str)
+@pytest.mark.parametrize(
+    "algorithm", [NNMP(), AMP(), PWMP(), FCMP(variant=0), FCMP(variant=1)], ids=str
+)
 def test_the_same_run_on_every_kind_of_matrix(algorithm):
     matrix, y = random_problem(np.random.default_rng(1), 30, 50)
     matrix *= np.random.default_rng(2).random(matrix.shape) < 0.5
@@ -82,7 +84,7 @@ def test_the_same_run_on_every_kind_of_matrix(algorithm):
     for name, form in variants(matrix).items():
         atoms = Dictionary(form)
         result = minimize(LeastSquares(y), Cone(atoms), algorithm, max_iter=40)
-        weights = atoms.coefficients(result)
+        weights = result.coef
         reference = weights if reference is None else reference
         np.testing.assert_allclose(weights, reference, rtol=0, atol=1e-10, err_msg=name)
 
@@ -170,7 +172,7 @@ def test_one_pass_over_the_dictionary_per_iteration(monkeypatch):
 
     monkeypatch.setattr(Vectors, "inner", counted)
     matrix, y = random_problem(np.random.default_rng(7), noise=1.0)
-    for algorithm in (NNMP(), AMP(), PWMP(), FCMP(), FCMP(variant=1)):
+    for algorithm in (NNMP(), AMP(), PWMP(), FCMP(variant=0), FCMP(variant=1)):
         atoms = Counting(matrix)
         atoms.positive_functional()
         atoms.passes = 0

@@ -21,7 +21,7 @@ def errors():
         assert gradient.min() >= -1e-10 * np.linalg.norm(y)
         assert abs(gradient @ w) <= 1e-10 * (y @ y)
         for name, algorithm in zip(
-            out, (NNMP(), AMP(), PWMP(), FCMP(), FCMP(variant=1)), strict=True
+            out, (NNMP(), AMP(), PWMP(), FCMP(variant=0), FCMP(variant=1)), strict=True
         ):
             run = minimize(LeastSquares(y), Cone(Dictionary(D)), algorithm, max_iter=50, tol=0)
             error = run.trace["value"] - 0.5 * residual**2

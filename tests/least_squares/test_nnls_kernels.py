@@ -26,7 +26,7 @@ def specification(A, b):
     """Return what FCMP variant 1, the generic loop, finds."""
     atoms = Dictionary(A)
     result = minimize(LeastSquares(b), Cone(atoms), FCMP(variant=1), tol=1e-13)
-    return atoms.coefficients(result)
+    return result.coef
 
 
 def single(A, b, *, gram=False):
@@ -105,7 +105,7 @@ def test_the_budget_of_atoms_is_the_generic_loop_cut_short(seed):
                 LeastSquares(b), Cone(atoms), FCMP(variant=1), tol=0.0,
                 callback=lambda state, budget=budget: len(state.iterate.weights) >= budget,
             )  # fmt: skip
-            expected = atoms.coefficients(result)
+            expected = result.coef
             for x in (
                 nnls(A, b, max_atoms=budget).x,
                 nnls(A, np.stack([b, b], axis=1), max_atoms=budget).x[:, 0],

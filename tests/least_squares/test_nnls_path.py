@@ -55,7 +55,7 @@ def test_what_a_path_holds():
     ):
         assert len(support) == len(weights) <= k
         assert (weights > 0).all()
-        assert np.linalg.norm(A @ path.x(k) - b) == pytest.approx(rnorm, rel=1e-12)
+        assert np.linalg.norm(A @ path.at_most(k).x - b) == pytest.approx(rnorm, rel=1e-12)
         refit = nnls(A[:, support], b)
         assert refit.rnorm == pytest.approx(rnorm, rel=1e-12)
     budget = nnls(A, b, max_atoms=20)
@@ -68,23 +68,37 @@ def test_the_path_ends_at_the_solution():
     path = nnls_path(A, b, 1000)
     full = nnls(A, b)
     assert path.rnorm[-1] == pytest.approx(full.rnorm, rel=1e-12)
-    np.testing.assert_allclose(path.x(1000), full.x, atol=1e-10)
+    np.testing.assert_allclose(path.at_most(1000).x, full.x, atol=1e-10)
 
 
 def test_choices():
     A, b, x = problem(noise=0.02)
     path = nnls_path(A, b, 15)
     chosen = path.by_bic()
-    assert chosen == np.argmin(path.bic) + 1
-    assert set(np.flatnonzero(x)) <= set(path.supports[chosen - 1])
+    assert chosen.place == np.argmin(path.bic)
+    assert set(np.flatnonzero(x)) <= set(chosen.support)
     target = float(path.rnorm[6])
-    assert path.by_residual(target) == 7
-    assert path.by_residual(0.0) == 15
-    by_folds = path.by_cross_validation(5, random_state=1)
-    assert path.by_cross_validation(5, random_state=1) == by_folds
+    assert path.by_residual(target).n_atoms == 7
+    assert path.by_residual(0.0).n_atoms == 15
+    by_folds = path.by_cross_validation(5, random_state=1).n_atoms
+    assert path.by_cross_validation(5, random_state=1).n_atoms == by_folds
     assert 3 <= by_folds <= 15
     with pytest.raises(ValueError, match="n_folds"):
         path.by_cross_validation(1)
+
+
+def test_a_chosen_fit_agrees_with_every_field_in_its_place():
+    A, b, x = problem()
+    first = np.setdiff1d(np.arange(20), np.flatnonzero(x))[:2]
+    path = nnls_path(A, b, 6, forced=first)  # begins with two atoms: places are no counts
+    for fit in (*path, path.by_bic(), path.by_residual(path.rnorm[2]), path[-1], path.at_most(9)):
+        i = fit.place
+        assert fit.n_atoms == path.n_atoms[i] == len(path.supports[i])
+        assert fit.support is path.supports[i]
+        assert fit.weights is path.weights[i]
+        assert fit.rnorm == path.rnorm[i] == pytest.approx(np.linalg.norm(A @ fit.x - b))
+        np.testing.assert_array_equal(fit.x[fit.support], fit.weights)
+    assert [fit.place for fit in path] == list(range(5))
 
 
 def test_forced_and_forbidden():
@@ -94,9 +108,9 @@ def test_forced_and_forbidden():
     path = nnls_path(A, b, 6, forced=first, forbidden=true[:2])
     assert path.n_atoms.tolist() == [2, 3, 4, 5, 6]
     assert all(set(first) <= set(support) for support in path.supports)
-    np.testing.assert_allclose(path.x(2)[first], nnls(A[:, first], b).x, atol=1e-12)
+    np.testing.assert_allclose(path.at_most(2).x[first], nnls(A[:, first], b).x, atol=1e-12)
     with pytest.raises(ValueError, match="begins with 2 forced"):
-        path.x(1)
+        path.at_most(1)
     mask = np.isin(np.arange(200), first)
     np.testing.assert_array_equal(
         nnls_path(A, b, 6, forced=mask, forbidden=true[:2]).rnorm, path.rnorm
@@ -107,7 +121,7 @@ def test_forced_and_forbidden():
     everything = nnls_path(A, b, 400, forbidden=true[:2])
     allowed = np.setdiff1d(np.arange(200), true[:2])
     assert everything.rnorm[-1] == pytest.approx(nnls(A[:, allowed], b).rnorm, rel=1e-10)
-    assert path.by_cross_validation(3) >= 1
+    assert path.by_cross_validation(3).n_atoms >= 1
     for wrong in (
         {"forced": [200]}, {"forbidden": [-1]}, {"forced": [1], "forbidden": [1]},
         {"forced": range(7)}, {"forced": 7}, {"forced": [7.9]}, {"forced": ["a"]},
@@ -133,7 +147,7 @@ def test_kinds_and_many_targets():
     halved = nnls_path(A, b, 8, weights=weights)
     np.testing.assert_allclose(halved.rnorm, odd.rnorm, rtol=1e-10)
     np.testing.assert_allclose(halved.bic, odd.bic, rtol=1e-10)
-    assert halved.by_cross_validation(3) == odd.by_cross_validation(3)
+    assert halved.by_cross_validation(3).place == odd.by_cross_validation(3).place
 
 
 def test_units_do_not_matter():
@@ -141,9 +155,10 @@ def test_units_do_not_matter():
     reference = nnls_path(A, b, 8)
     for scale in (1e-150, 1e150):
         path = nnls_path(scale * A, scale * b, 8)
-        assert path.by_bic() == reference.by_bic()
-        assert path.by_cross_validation(3) == reference.by_cross_validation(3)
-        np.testing.assert_allclose(path.x(8), reference.x(8), rtol=1e-10)
+        assert path.by_bic().place == reference.by_bic().place
+        by_folds = reference.by_cross_validation(3)
+        assert path.by_cross_validation(3).place == by_folds.place
+        np.testing.assert_allclose(path.at_most(8).x, reference.at_most(8).x, rtol=1e-10)
         np.testing.assert_allclose(path.rnorm, scale * reference.rnorm, rtol=1e-10)
 
 
@@ -152,7 +167,7 @@ def test_targets_that_nothing_fits():
     assert len(path) == 1
     assert len(path.supports[0]) == 0
     assert path.rnorm[0] == pytest.approx(14**0.5)
-    assert path.by_bic() == 1
+    assert path.by_bic().n_atoms == 1
     with pytest.raises(ValueError, match="b must be finite"):
         nnls_path(np.eye(3), [1.0, np.nan, 1.0], 2)
     with pytest.raises(ValueError, match="A must be finite"):

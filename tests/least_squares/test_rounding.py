@@ -83,7 +83,7 @@ def test_nearly_opposite_atoms_have_no_false_proof(A, b):
     other, loop = nnfit(LeastSquares(b), A), minimize(LeastSquares(b), cone, FCMP(variant=1))
     answers = [(one.x, one.gap, one.proven), (many.x[:, 1], many.gap[1], many.proven[1])]
     answers.append((other.x, other.gap, other.proven))
-    answers.append((cone.atoms.coefficients(loop), loop.certificate.gap, loop.certificate.proven))
+    answers.append((loop.coef, loop.certificate.gap, loop.certificate.proven))
     for x in [one.x, np.zeros_like(one.x)]:
         for audit in (certify_nnls(A, b, x), certify(LeastSquares(b), cone, weights=x)):
             answers.append((x, audit.gap, audit.proven))

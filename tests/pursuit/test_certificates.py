@@ -163,7 +163,7 @@ def test_certify_recomputes_everything_from_the_data():
     D, y = random_problem(np.random.default_rng(8))
     f, cone = LeastSquares(y), Cone(Dictionary(D))
     result = minimize(f, cone, AMP(), max_iter=15)
-    full = cone.atoms.coefficients(result)
+    full = result.coef
     answers = [certify(f, cone, point) for point in (result, result.iterate, full, result.x)]
     answers += [certify(f, cone, x=result.x), certify(f, cone, weights=full)]
     for answer in answers:

@@ -52,7 +52,7 @@ def unit_columns(rng, d, n):
 # A. Definitions that decide whether an algorithm is right
 
 
-@pytest.mark.parametrize("algorithm", [AMP(), PWMP(), FCMP()], ids=str)
+@pytest.mark.parametrize("algorithm", [AMP(), PWMP(), FCMP(variant=0)], ids=str)
 def test_a1_the_origin_is_an_atom_of_infinite_weight_and_never_stored(algorithm):
     D, y = random_problem(np.random.default_rng(0))
     run = states(LeastSquares(y), Cone(Dictionary(D)), algorithm)
@@ -154,7 +154,9 @@ def test_a6_an_atom_selected_again_has_its_weight_increased():
     assert len(result.weights) <= 3
 
 
-@pytest.mark.parametrize("algorithm", [NNMP(), AMP(), PWMP(), FCMP(), FCMP(variant=1)], ids=str)
+@pytest.mark.parametrize(
+    "algorithm", [NNMP(), AMP(), PWMP(), FCMP(variant=0), FCMP(variant=1)], ids=str
+)
 def test_a7_stationary_points_end_the_run_before_any_division(algorithm):
     f = LeastSquares([-1.0, -2.0, 0.0])
     result = minimize(f, Cone(UnitVectors(3)), algorithm, tol=0)
@@ -264,7 +266,7 @@ def test_a11_each_algorithm_says_which_set_it_minimises_over():
     span = 0.5 * np.linalg.lstsq(D - 0.5, y, rcond=None)[1][0]
     conic = 0.5 * nnls(D - 0.5, y)[1] ** 2
     assert span < conic
-    for algorithm in (MP(), OMP()):
+    for algorithm in (MP(), OMP(variant=0)):
         result = minimize(f, Span(atoms), algorithm, tol=1e-12, max_iter=5000)
         assert result.value == pytest.approx(span, rel=1e-9)
         assert (result.weights < 0).any()
@@ -304,7 +306,7 @@ def test_a13_good_steps_of_fcmp_variant_0():
         rng = np.random.default_rng(seed)
         D, B = rng.random((8, 20)), rng.standard_normal((8, 8))
         f = Quadratic(B.T @ B / 8 + 0.05 * np.eye(8), D @ rng.random(20))
-        for before, after in pairwise(states(f, Cone(Dictionary(D)), FCMP())):
+        for before, after in pairwise(states(f, Cone(Dictionary(D)), FCMP(variant=0))):
             gradient = f.value_and_gradient(before.iterate.x)[1]
             keys, weights = before.iterate.atoms.keys, before.iterate.weights
             scores = np.array([D[:, k] @ gradient for k in keys])

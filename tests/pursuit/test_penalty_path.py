@@ -33,7 +33,7 @@ def test_least_squares_are_the_positive_lasso():
     _, coefs, _ = lasso_path(
         X, Y, alphas=path.penalties / 60, positive=True, tol=1e-14, max_iter=10**6
     )
-    np.testing.assert_allclose(path.coefficients(atoms), coefs.T, atol=1e-7)
+    np.testing.assert_allclose(path.coef, coefs.T, atol=1e-7)
     assert path.n_atoms[0] == 0
     assert len(path) == 30
     assert "30 penalties" in repr(path)

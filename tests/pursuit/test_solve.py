@@ -14,6 +14,7 @@ from conepursuit import (
     NNMP,
     PWMP,
     AdaptiveStep,
+    ApproximateOracle,
     Composed,
     Cone,
     Dictionary,
@@ -21,6 +22,7 @@ from conepursuit import (
     FunctionObjective,
     Hull,
     LeastSquares,
+    NonnegativeSphere,
     Objective,
     OpenLoopStep,
     Status,
@@ -129,16 +131,33 @@ def test_trace_has_one_row_per_state():
     assert not result.trace["good"][:-1][dropped].any()
 
 
-@pytest.mark.parametrize("algorithm", [NNMP(), AMP(), PWMP(), FCMP(), FCMP(variant=1)], ids=str)
+@pytest.mark.parametrize(
+    "algorithm", [NNMP(), AMP(), PWMP(), FCMP(variant=0), FCMP(variant=1)], ids=str
+)
 def test_warm_start_goes_on_where_a_run_ended(algorithm):
     D, y = random_problem(np.random.default_rng(2))
     f, cone = LeastSquares(y), Cone(Dictionary(D))
     whole = minimize(f, cone, algorithm, max_iter=20, tol=0)
     half = minimize(f, cone, algorithm, max_iter=10, tol=0)
-    for start in (half, half.iterate, cone.atoms.coefficients(half)):
+    for start in (half, half.iterate, half.coef):
         rest = minimize(f, cone, algorithm, max_iter=10, tol=0, start=start)
         assert rest.trace["value"][0] == pytest.approx(half.value, rel=1e-12)
         assert rest.value == pytest.approx(whole.value, rel=1e-9)
+
+
+def test_coef_has_a_weight_for_each_column():
+    D, y = random_problem(np.random.default_rng(2))
+    atoms = Dictionary(D)
+    for same in (atoms, ApproximateOracle(atoms, 0.9)):
+        result = minimize(LeastSquares(y), Cone(same), FCMP())
+        assert result.coef.shape == (D.shape[1],)
+        np.testing.assert_allclose(D @ result.coef, result.x, atol=1e-12)
+        assert np.flatnonzero(result.coef).tolist() == sorted(result.atoms.keys)
+    units = minimize(LeastSquares([[1.0, -2.0]]), Cone(UnitVectors((1, 2))), FCMP())
+    assert units.coef.tolist() == [1.0, 0.0]
+    sphere = minimize(LeastSquares(y), Cone(NonnegativeSphere(len(y))), FCMP())
+    with pytest.raises(AttributeError, match=r"no columns. Use result.weights"):
+        _ = sphere.coef
 
 
 def test_callback_sees_every_state_and_can_stop():

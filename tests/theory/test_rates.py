@@ -402,8 +402,8 @@ def test_which_bounds_speak_of_which_run():
     assert names(NNMP(ExactStep(), norm="euclidean")) == ["Theorem 2"]  # not affine invariant
     assert names(NNMP(CurvatureStep(1.0))) == ["Theorem 5"]
     assert names(AMP()) == ["Theorem 3, mu = 0", "Theorem 3", "Theorem 3, radius", "Theorem 6"]
-    assert names(FCMP()) == ["Theorem 2", "Theorem 3", "Theorem 6"]
-    assert names(FCMP(variant=1)) == ["Theorem 2", "Theorem 5", "Theorem 3", "Theorem 6"]
+    assert names(FCMP(variant=0)) == ["Theorem 2", "Theorem 3", "Theorem 6"]
+    assert names(FCMP()) == ["Theorem 2", "Theorem 5", "Theorem 3", "Theorem 6"]
     assert names(PWMP(), width=0.0, convexity=0.0) == ["Theorem 3, mu = 0"]
 
 

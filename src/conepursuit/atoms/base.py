@@ -94,11 +94,15 @@ class AtomSet(ABC):
         gap is a proof, unless `floor` measures what each answer is worth.
     symmetric : bool
         Whether -a is in the set for every a.
+    n_atoms : int or None
+        How many atoms there are, where their keys are 0, 1, ..., as those of the columns of a
+        Dictionary; None for other sets.
     """
 
     shape: tuple[int, ...]
     accuracy: float | None = 1.0
     symmetric: bool = False
+    n_atoms: int | None = None
 
     @abstractmethod
     def lmo(self, gradient: Array) -> Atoms:

@@ -99,7 +99,7 @@ class ApproximateOracle(AtomSet):
                 f"ApproximateOracle needs a Dictionary; got {type(atoms).__name__}. "
                 "Use ApproximateOracle(Dictionary(D), accuracy)."
             )
-        self.atoms, self.shape = atoms, atoms.shape
+        self.atoms, self.shape, self.n_atoms = atoms, atoms.shape, atoms.n_atoms
         self.accuracy: float = checked_accuracy(accuracy)
 
     def __repr__(self) -> str:

@@ -41,6 +41,8 @@ class Dictionary(AtomSet):
     column indices.
     """
 
+    n_atoms: int
+
     def __init__(self, matrix: Any, *, functional: Any = None) -> None:
         self.matrix = as_matrix(matrix, "the dictionary")
         d, self.n_atoms = (int(n) for n in self.matrix.shape)
@@ -93,20 +95,6 @@ class Dictionary(AtomSet):
 
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
-
-    def coefficients(self, result: Any) -> Vector:
-        """Return the weights of a result or an iterate, one for each column of the dictionary.
-
-        >>> import numpy as np
-        >>> from conepursuit import Cone, Dictionary, FCMP, LeastSquares, minimize
-        >>> D = Dictionary(np.eye(3))
-        >>> result = minimize(LeastSquares([2.0, -1.0, 3.0]), Cone(D), FCMP(variant=1))
-        >>> D.coefficients(result)
-        array([2., 0., 3.])
-        """
-        full = np.zeros(self.n_atoms)
-        full[list(result.atoms.keys)] = result.weights
-        return full
 
     @cached_property
     def norms(self) -> Vector | None:

@@ -215,6 +215,8 @@ class UnitVectors(_NonnegativeUnits):
         Shape of the vectors. Keys are positions in the flattened array.
     """
 
+    n_atoms: int
+
     def __init__(self, shape: int | tuple[int, ...]) -> None:
         super().__init__(shape)
         self.n_atoms = int(np.prod(self.shape))

@@ -280,7 +280,7 @@ def _by_the_loop(
     keys, gap = list(result.atoms.keys), result.certificate.gap / total
     visited[-1] = keys, result.weights * scale[keys], result.value / total, gap
     path = _path(visited, atoms.n_atoms)
-    coef = atoms.coefficients(result) * scale
+    coef = result.coef * scale
     proven = result.certificate.proven
     return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path, proven)
 

@@ -133,7 +133,7 @@ def contestants() -> dict[str, Algorithm]:
         "NNMP": NNMP(),
         "PWMP": PWMP(),
         "PWMP (E1)": PWMP(LengthStep()),
-        "FCMP": FCMP(),
+        "FCMP": FCMP(variant=0),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,9 +49,38 @@ class PathProblem:
         return weighted_matrix(self.matrix, self.rows), weighted_target(self.b, self.rows)
 
 
+class PathFit(NamedTuple):
+    """One fit on an `NNLSPath`.
+
+    Attributes
+    ----------
+    place : int
+        Its index in every array and list of the path, from 0.
+    n_atoms : int
+        How many atoms it may have, and has unless fewer fit as well.
+    support : array
+        Its atoms, and those forced.
+    weights : array
+        Their weights.
+    rnorm : float
+        The norm of the residual.
+    x : array of shape (n,)
+        The weights of all atoms.
+    """
+
+    place: int
+    n_atoms: int
+    support: Array
+    weights: Vector
+    rnorm: float
+    x: Vector
+
+
 @dataclass(frozen=True, eq=False)
 class NNLSPath:
     """The fits of non-negative orthogonal matching pursuit with more and more atoms.
+
+    ``path[i]`` is the fit in place i, a `PathFit`.
 
     Attributes
     ----------
@@ -80,16 +109,21 @@ class NNLSPath:
             f"rnorm {self.rnorm[0]:.4g} to {self.rnorm[-1]:.4g})"
         )
 
-    def x(self, n_atoms: int) -> Vector:
-        """Return the weights of all atoms in the best fit found with at most `n_atoms`."""
-        place = min(count(n_atoms, "n_atoms"), self.n_atoms[-1]) - self.n_atoms[0]
+    def __getitem__(self, place: int) -> PathFit:
+        support, weights = self.supports[place], self.weights[place]
+        x = np.zeros(self._problem.matrix.shape[1])
+        x[support] = weights
+        size, rnorm = int(self.n_atoms[place]), float(self.rnorm[place])
+        return PathFit(range(len(self))[place], size, support, weights, rnorm, x)
+
+    def at_most(self, n_atoms: int) -> PathFit:
+        """Return the best fit found with at most `n_atoms`."""
+        place = int(min(count(n_atoms, "n_atoms"), self.n_atoms[-1]) - self.n_atoms[0])
         if place < 0:
             raise ValueError(
                 f"the path begins with {self.n_atoms[0]} forced atoms; got n_atoms={n_atoms}."
             )
-        full = np.zeros(self._problem.matrix.shape[1])
-        full[self.supports[place]] = self.weights[place]
-        return full
+        return self[place]
 
     @property
     def bic(self) -> Vector:
@@ -103,17 +137,17 @@ class NNLSPath:
             bic: Vector = 2 * m * np.log(self.rnorm / m**0.5) + sizes * np.log(m)
         return bic
 
-    def by_bic(self) -> int:
-        """Return the number of atoms with the least BIC."""
-        return int(self.n_atoms[np.argmin(self.bic)])
+    def by_bic(self) -> PathFit:
+        """Return the fit with the least BIC."""
+        return self[int(np.argmin(self.bic))]
 
-    def by_residual(self, target: float) -> int:
-        """Return the least number of atoms with ||r|| <= target, or all if none reaches it."""
+    def by_residual(self, target: float) -> PathFit:
+        """Return the first fit with ||r|| <= target, or the last one if none reaches it."""
         reached = np.flatnonzero(self.rnorm <= target)
-        return int(self.n_atoms[reached[0] if len(reached) else -1])
+        return self[int(reached[0]) if len(reached) else -1]
 
-    def by_cross_validation(self, n_folds: int = 5, *, random_state: int = 0) -> int:
-        """Return the number of atoms whose fits best predict rows that are left out of them.
+    def by_cross_validation(self, n_folds: int = 5, *, random_state: int = 0) -> PathFit:
+        """Return the fit whose number of atoms best predicts rows that are left out.
 
         The rows are dealt at random, by the seed `random_state`, into `n_folds` folds; for each
         fold a path is made without it.
@@ -130,10 +164,10 @@ class NNLSPath:
             path = make_path(kept, int(self.n_atoms[-1]))
             tested = np.where(fold == left_out, rows, 0.0)
             for place, size in enumerate(self.n_atoms):
-                missed = problem.b - matvec(problem.matrix, path.x(int(size)))
+                missed = problem.b - matvec(problem.matrix, path.at_most(int(size)).x)
                 share = weighted_target(missed / self.rnorm[0], tested)  # squares are safe
                 errors[place] += float(share @ share)
-        return int(self.n_atoms[np.argmin(errors)])
+        return self[int(np.argmin(errors))]
 
 
 def nnls_path(
@@ -182,6 +216,8 @@ def nnls_path(
     >>> path = nnls_path(np.eye(3), [3.0, 1.0, 2.0], 2)
     >>> [support.tolist() for support in path.supports], path.rnorm.round(3).tolist()
     ([[0], [0, 2]], [2.236, 1.0])
+    >>> path.by_residual(1.5).x
+    array([3., 0., 2.])
     """
     matrix, target = matrix_and_target(A, b)
     n, workers = matrix.shape[1], threads(n_jobs)

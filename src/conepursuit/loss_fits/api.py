@@ -208,7 +208,7 @@ def _by_the_generic_loop(
     scores = atoms.scores(objective.value_and_gradient(result.x)[1]) + cone.penalty
     certificate = result.certificate
     return FitResult(
-        atoms.coefficients(result), result.value, scores, certificate.gap, certificate.proven,
+        result.coef, result.value, scores, certificate.gap, certificate.proven,
         result.status, result.n_iter,
     )  # fmt: skip
 

@@ -115,8 +115,8 @@ class Poisson(KullbackLeibler):
     >>> import numpy as np
     >>> from conepursuit import FCMP, Cone, Dictionary, Poisson, minimize
     >>> A = Dictionary([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
-    >>> result = minimize(Poisson([3, 4, 0]), Cone(A), FCMP(variant=1))
-    >>> A.coefficients(result).round(6).tolist(), result.certificate.proven
+    >>> result = minimize(Poisson([3, 4, 0]), Cone(A), FCMP())
+    >>> result.coef.round(6).tolist(), result.certificate.proven
     ([3.5, 0.0], True)
     """
 

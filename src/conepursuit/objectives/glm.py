@@ -38,8 +38,8 @@ class Logistic(EntrywiseLoss):
     --------
     >>> from conepursuit import FCMP, Cone, Dictionary, Logistic, minimize
     >>> A = Dictionary([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 2.0]])
-    >>> result = minimize(Logistic([1, 0, 0, 1]), Cone(A), FCMP(variant=1))
-    >>> A.coefficients(result).round(4).tolist(), result.status.name
+    >>> result = minimize(Logistic([1, 0, 0, 1]), Cone(A), FCMP())
+    >>> result.coef.round(4).tolist(), result.status.name
     ([0.6931, 0.0], 'CONVERGED')
     """
 

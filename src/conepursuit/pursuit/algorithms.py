@@ -298,11 +298,12 @@ class FCMP:
     Parameters
     ----------
     variant : {0, 1}
-        0 projects x - g / L onto the cone of the active atoms; 1 minimises f over it. For least
-        squares the two are the same, and are non-negative orthogonal matching pursuit.
+        0 projects x - g / L onto the cone of the active atoms; 1, the default, minimises f over
+        it. For least squares the two are the same, and are non-negative orthogonal matching
+        pursuit.
     """
 
-    variant: int = 0
+    variant: int = 1
     domains: ClassVar[tuple[type, ...]] = (Cone, Hull, Span)
     advice: ClassVar[str] = "Use Cone(atoms)."
     monotone: ClassVar[bool] = True
@@ -347,8 +348,8 @@ class OMP(FCMP):
     Parameters
     ----------
     variant : {0, 1}
-        0, the algorithm of [1], projects x - g / L onto the span of the active atoms; 1 minimises
-        f over it. For least squares the two are the same.
+        0, the algorithm of [1], projects x - g / L onto the span of the active atoms; 1, the
+        default, minimises f over it. For least squares the two are the same.
     """
 
     domains = (Span,)

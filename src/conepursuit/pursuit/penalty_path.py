@@ -10,7 +10,6 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector, as_real_array, count, is_finite, is_number
 from conepursuit.atoms.base import AtomSet
-from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import FCMP, Algorithm
 from conepursuit.pursuit.domains import Cone
@@ -58,9 +57,10 @@ class PenaltyPath:
         """How many atoms have weight in every fit."""
         return np.array([len(result.weights) for result in self.results])
 
-    def coefficients(self, atoms: Dictionary) -> Array:
-        """Return the weights of all columns of a dictionary, one row for each penalty."""
-        return np.stack([atoms.coefficients(result) for result in self.results])
+    @property
+    def coef(self) -> Array:
+        """The weights of all columns of a Dictionary, one row for each penalty."""
+        return np.stack([result.coef for result in self.results])
 
 
 def penalty_path(
@@ -105,7 +105,7 @@ def penalty_path(
     >>> from conepursuit import Dictionary, LeastSquares, penalty_path
     >>> atoms = Dictionary(np.eye(3))
     >>> path = penalty_path(LeastSquares([3.0, 1.0, 2.0]), atoms, penalties=[2.5, 1.5, 0.5])
-    >>> path.coefficients(atoms).tolist()
+    >>> path.coef.tolist()
     [[0.5, 0.0, 0.0], [1.5, 0.0, 0.5], [2.5, 0.5, 1.5]]
     """
     check_fit(objective, Cone(atoms))

@@ -161,6 +161,18 @@ class Result:
         Steps made.
     trace : Trace
         The history.
+    n_columns : int or None
+        How many weights `coef` has; None where the atoms are not the columns of a matrix.
+
+    Examples
+    --------
+    ``x`` is a point, the sum of the atoms; its weights are in ``coef``, one for each column:
+
+    >>> from conepursuit import FCMP, Cone, Dictionary, LeastSquares, minimize
+    >>> atoms = Dictionary([[2.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> result = minimize(LeastSquares([6.0, -1.0]), Cone(atoms), FCMP())
+    >>> result.x, result.coef
+    (array([6., 0.]), array([3., 0., 0.]))
     """
 
     iterate: Iterate
@@ -169,11 +181,30 @@ class Result:
     status: Status
     n_iter: int
     trace: Trace = field(repr=False)
+    n_columns: int | None = None
 
     @property
     def x(self) -> Array:
-        """The minimiser found."""
+        """The minimiser found, a point: the sum of the atoms, each times its weight.
+
+        The weights of all columns of a Dictionary, which `nnls` calls x, are in `coef`.
+        """
         return self.iterate.x
+
+    @property
+    def coef(self) -> Vector:
+        """The weights of all columns of a Dictionary, zero for those without weight.
+
+        UnitVectors have one for each entry. Results over other sets have no such vector.
+        """
+        if self.n_columns is None:
+            raise AttributeError(
+                "coef has a weight for each column of a Dictionary, and these atoms are no "
+                "columns. Use result.weights, and result.atoms or its keys."
+            )
+        full = np.zeros(self.n_columns)
+        full[list(self.atoms.keys)] = self.weights
+        return full
 
     @property
     def atoms(self) -> Atoms:

@@ -210,7 +210,9 @@ def minimize(
     if not domain.penalty and domain.room(iterate.weights) == inf and objective.recedes(iterate.x):
         status = Status.UNBOUNDED
     value, certificate = audited(objective, domain, iterate)
-    return Result(iterate, value, certificate, status, watch.n_iter, watch.trace)
+    return Result(
+        iterate, value, certificate, status, watch.n_iter, watch.trace, domain.atoms.n_atoms
+    )
 
 
 class Limits(NamedTuple):

@@ -150,7 +150,7 @@ def _multiple(objective: Objective, domain: Domain, atoms: Atoms) -> Iterate | N
 def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
     """Return the best multiple of the sum of all atoms of a finite set, or of one of them."""
     everything = domain.atoms.empty()
-    for key in range(getattr(domain.atoms, "n_atoms", 0)):
+    for key in range(domain.atoms.n_atoms or 0):
         atom = domain.atoms.atom(key)
         if atom is not None and float(atom.norms()[0]) > 0:
             everything = everything.join(atom)
@@ -194,7 +194,7 @@ def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | 
 
 def _full_weights(domain: Domain, point: Any) -> Any:
     """Return the weights of all atoms as a vector; other sets than finite ones are refused."""
-    n = getattr(domain.atoms, "n_atoms", None)
+    n = domain.atoms.n_atoms
     if n is None:
         raise ValueError(
             f"weights need a finite set of atoms, such as a Dictionary; got {domain.atoms!r}. "
@@ -232,7 +232,7 @@ def point_to_certify(
     if isinstance(getattr(point, "iterate", point), Iterate):
         return as_iterate(objective, domain, point), True
     if point is not None:
-        n, shape = getattr(domain.atoms, "n_atoms", None), np.shape(point)
+        n, shape = domain.atoms.n_atoms, np.shape(point)
         is_x, is_weights = shape == tuple(objective.shape), shape == (n,)
         if is_x == is_weights and not isinstance(domain.atoms, UnitVectors):
             raise ValueError(
