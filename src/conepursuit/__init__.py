@@ -50,9 +50,12 @@ if TYPE_CHECKING:
     from conepursuit.least_squares.audit import certify_nnls as certify_nnls
     from conepursuit.least_squares.gram import nnls_gram as nnls_gram
     from conepursuit.least_squares.path import NNLSPath as NNLSPath
-    from conepursuit.least_squares.path import PathFit as PathFit
+    from conepursuit.least_squares.path import NNLSPathFit as NNLSPathFit
     from conepursuit.least_squares.path import nnls_path as nnls_path
     from conepursuit.loss_fits import nnfit as nnfit
+    from conepursuit.loss_fits import nnfit_path as nnfit_path
+    from conepursuit.loss_fits.path import LossPath as LossPath
+    from conepursuit.loss_fits.path import LossPathFit as LossPathFit
     from conepursuit.low_rank import FactoredMatrix as FactoredMatrix
     from conepursuit.low_rank import FactoredTensor as FactoredTensor
     from conepursuit.matrix_fits.results import FitResult as FitResult
@@ -127,8 +130,9 @@ _HOMES = {
     "least_squares.api": "nnls",
     "least_squares.audit": "certify_nnls",
     "least_squares.gram": "nnls_gram",
-    "least_squares.path": "NNLSPath PathFit nnls_path",
-    "loss_fits": "nnfit",
+    "least_squares.path": "NNLSPath NNLSPathFit nnls_path",
+    "loss_fits": "nnfit nnfit_path",
+    "loss_fits.path": "LossPath LossPathFit",
     "low_rank": "FactoredMatrix FactoredTensor",
     "matrix_fits.results": "FitResult NNLSResult",
     "objectives": (

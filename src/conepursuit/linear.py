@@ -253,6 +253,14 @@ def dense(matrix: Any) -> Array:
     return np.asarray(matrix @ np.eye(matrix.shape[1]), dtype=np.float64)
 
 
+def weighted_squares(matrix: Any, weights: Vector) -> Vector:
+    """Return sum_i w_i a_ij^2 for every column of an array or a sparse matrix."""
+    if is_sparse(matrix):
+        return np.asarray(matrix.power(2).T @ weights)
+    squares: Vector = np.einsum("i,ij,ij->j", weights, matrix, matrix)
+    return squares
+
+
 def symmetric_spectrum(matrix: Any) -> tuple[float, float]:
     """Return a lower and an upper bound on the eigenvalues of a symmetric matrix.
 

@@ -15,6 +15,7 @@ from conepursuit.arrays import EPS, Array, Vector, count, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.least_squares.api import nnls
 from conepursuit.loss_fits.api import nnfit
+from conepursuit.loss_fits.path import PathProblem, fit_with_path
 from conepursuit.losses import loss_named, named_losses
 from conepursuit.matrix_fits.arguments import tolerance
 from conepursuit.objectives import (
@@ -139,8 +140,9 @@ def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFi
 
     There is one fit for each column of the data of the loss, or one if they are a vector. The
     fastest way is taken. Least squares of dense data without a penalty go to `nnls`, other fits to
-    `nnfit`, both for all targets at once. An algorithm other than FCMP, and the path of a fit with
-    a limit on its atoms, need the generic loop.
+    `nnfit`, both for all targets at once; with a limit on the atoms, the path of `nnfit_path` is
+    kept. An algorithm other than FCMP needs the generic loop, and so does the path of a plain
+    least-squares fit with a limit.
     """
     greedy = settings.algorithm != "fcmp" or settings.max_atoms is not None
     plain, many = not settings.alpha and isinstance(X, np.ndarray), len(loss.shape) == 2
@@ -151,7 +153,9 @@ def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFi
         return [fit_linear(X, loss.column(i), settings)[0] for i in range(loss.shape[1])]
     X, objective, means = prepared(X, loss, settings.fit_intercept)
     total = total_weight(loss)
-    if greedy:
+    if greedy and settings.algorithm == "fcmp" and (settings.alpha or not loss.quadratic):
+        fit = _by_selection(X, objective, settings, total)
+    elif greedy:
         fit = _by_the_loop(X, objective, settings, loss.weights)
     else:
         found = nnfit(
@@ -249,6 +253,23 @@ def _by_nnls(X: Array, loss: LeastSquares, settings: Settings) -> list[LinearFit
         replace(fit, intercept=float(b - means @ fit.coef))
         for fit, b in zip(fits, levels, strict=True)
     ]
+
+
+def _by_selection(X: Any, objective: Objective, settings: Settings, total: float) -> LinearFit:
+    """Fit with few atoms, and keep the best fit found with each number of them."""
+    assert settings.max_atoms is not None
+    cone, none = Cone(Dictionary(X), penalty=settings.alpha * total), np.empty(0, dtype=np.intp)
+    problem = PathProblem(objective, cone, none, none, settings.tolerance, settings.max_iter)
+    found, fits = fit_with_path(problem, None, min(settings.max_atoms, X.shape[1]))
+    gap, least = float(found.gap) / total, float(found.value)
+    last = (found.support, found.x[found.support], least / total, gap)
+    before = [
+        (choice.support, choice.weights, choice.value / total, (choice.value - least) / total + gap)
+        for _, choice in fits[:-1]
+    ]
+    path = _path([*before, last], X.shape[1])
+    proven = bool(found.proven)
+    return LinearFit(found.x, 0.0, gap, found.status, int(found.n_iter), path, proven)
 
 
 def _by_the_loop(

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from conepursuit.arrays import Array, count
+from conepursuit.arrays import count
 from conepursuit.least_squares.audit import check_weighted
 from conepursuit.least_squares.many import fit_many
 from conepursuit.least_squares.one_target import fit_one
@@ -125,7 +123,7 @@ def nnls(
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
-    first = None if start is None else _start(start, shape, limit)
+    first = None if start is None else weights_of(start, shape, "start", limit)
     tol, workers = tolerance(tol), threads(n_jobs)
     given = target
     matrix, target, rows = weighted_problem(matrix, target, weights)
@@ -146,12 +144,3 @@ def nnls(
         matrix, target, rows, first, inexact, limit, max_steps, tol,
         n_jobs=workers, progress=progress, together=together,
     )  # fmt: skip
-
-
-def _start(start: Any, shape: tuple[int, ...], limit: int) -> Array:
-    """Return the weights to start from; more than `limit` positive ones raise a ValueError."""
-    first = weights_of(start, shape, "start")
-    most = int(np.count_nonzero(first, axis=0).max(initial=0))
-    if most > limit:
-        raise ValueError(f"start has {most} positive weights, but max_atoms is {limit}.")
-    return first

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from conepursuit.least_squares.survey import surveyed
 from conepursuit.linear import check_finite, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import (
     as_vector,
+    atoms_of_path,
     check_entries,
     matrix_and_target,
     root_weights,
     weighted_matrix,
     weighted_target,
 )
+from conepursuit.matrix_fits.paths import Path, PathFit, folds
 from conepursuit.matrix_fits.results import NNLSResult
 from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
 from conepursuit.matrix_fits.threads import run, threads
@@ -49,38 +51,18 @@ class PathProblem:
         return weighted_matrix(self.matrix, self.rows), weighted_target(self.b, self.rows)
 
 
-class PathFit(NamedTuple):
-    """One fit on an `NNLSPath`.
+@dataclass(frozen=True, eq=False)
+class NNLSPathFit(PathFit):
+    """One fit on an `NNLSPath`: a `PathFit` with ``rnorm``, the norm of its residual."""
 
-    Attributes
-    ----------
-    place : int
-        Its index in every array and list of the path, from 0.
-    n_atoms : int
-        How many atoms it may have, and has unless fewer fit as well.
-    support : array
-        Its atoms, and those forced.
-    weights : array
-        Their weights.
-    rnorm : float
-        The norm of the residual.
-    x : array of shape (n,)
-        The weights of all atoms.
-    """
-
-    place: int
-    n_atoms: int
-    support: Array
-    weights: Vector
     rnorm: float
-    x: Vector
 
 
 @dataclass(frozen=True, eq=False)
-class NNLSPath:
+class NNLSPath(Path[NNLSPathFit]):
     """The fits of non-negative orthogonal matching pursuit with more and more atoms.
 
-    ``path[i]`` is the fit in place i, a `PathFit`.
+    ``path[i]`` is the fit in place i, an `NNLSPathFit`.
 
     Attributes
     ----------
@@ -94,14 +76,8 @@ class NNLSPath:
         The norms of the residuals; they never rise.
     """
 
-    n_atoms: Array
-    supports: list[Array]
-    weights: list[Vector]
     rnorm: Vector
     _problem: PathProblem = field(repr=False)
-
-    def __len__(self) -> int:
-        return len(self.supports)
 
     def __repr__(self) -> str:
         return (
@@ -109,21 +85,9 @@ class NNLSPath:
             f"rnorm {self.rnorm[0]:.4g} to {self.rnorm[-1]:.4g})"
         )
 
-    def __getitem__(self, place: int) -> PathFit:
-        support, weights = self.supports[place], self.weights[place]
-        x = np.zeros(self._problem.matrix.shape[1])
-        x[support] = weights
-        size, rnorm = int(self.n_atoms[place]), float(self.rnorm[place])
-        return PathFit(range(len(self))[place], size, support, weights, rnorm, x)
-
-    def at_most(self, n_atoms: int) -> PathFit:
-        """Return the best fit found with at most `n_atoms`."""
-        place = int(min(count(n_atoms, "n_atoms"), self.n_atoms[-1]) - self.n_atoms[0])
-        if place < 0:
-            raise ValueError(
-                f"the path begins with {self.n_atoms[0]} forced atoms; got n_atoms={n_atoms}."
-            )
-        return self[place]
+    def __getitem__(self, place: int) -> NNLSPathFit:
+        known = self._at(place, self._problem.matrix.shape[1])
+        return NNLSPathFit(rnorm=float(self.rnorm[place]), **known)
 
     @property
     def bic(self) -> Vector:
@@ -132,14 +96,9 @@ class NNLSPath:
         It is ``m log(||r||^2 / m) + k log m``, with m the number of rows that have weight.
         """
         m = self._problem.n_rows
-        sizes = np.array([len(support) for support in self.supports])
         with np.errstate(divide="ignore"):
-            bic: Vector = 2 * m * np.log(self.rnorm / m**0.5) + sizes * np.log(m)
+            bic: Vector = 2 * m * np.log(self.rnorm / m**0.5) + self.sizes() * np.log(m)
         return bic
-
-    def by_bic(self) -> PathFit:
-        """Return the fit with the least BIC."""
-        return self[int(np.argmin(self.bic))]
 
     def by_residual(self, target: float) -> PathFit:
         """Return the first fit with ||r|| <= target, or the last one if none reaches it."""
@@ -153,11 +112,8 @@ class NNLSPath:
         fold a path is made without it.
         """
         problem = self._problem
-        m, rows = problem.n_rows, problem.rows
-        if not 2 <= count(n_folds, "n_folds") <= m:
-            raise ValueError(f"n_folds must lie between 2 and the {m} rows; got {n_folds}.")
-        fold = np.full(len(rows), -1)
-        fold[rows > 0] = np.random.default_rng(random_state).permutation(np.arange(m) % n_folds)
+        rows = problem.rows
+        fold = folds(rows > 0, n_folds, random_state)
         errors = np.zeros(len(self))
         for left_out in range(n_folds):
             kept = replace(problem, rows=np.where(fold == left_out, 0.0, rows))
@@ -222,11 +178,7 @@ def nnls_path(
     matrix, target = matrix_and_target(A, b)
     n, workers = matrix.shape[1], threads(n_jobs)
     most = min(count(max_atoms, "max_atoms"), n)
-    first, never = indices(forced, n, "forced"), indices(forbidden, n, "forbidden")
-    if len(both := first[np.isin(first, never)]):
-        raise ValueError(f"atoms cannot be forced and forbidden at once; got {both.tolist()}.")
-    if len(first) > most:
-        raise ValueError(f"{len(first)} atoms are forced, but max_atoms is {most}.")
+    first, never = atoms_of_path(forced, forbidden, n, most)
     rows = np.ones(len(target)) if weights is None else root_weights(weights, target)
 
     def one(i: int) -> NNLSPath:
@@ -236,23 +188,6 @@ def nnls_path(
         return make_path(PathProblem(matrix, own, weight, first, never), most)
 
     return one(0) if target.ndim == 1 else list(run(one, range(target.shape[1]), workers))
-
-
-def indices(chosen: Any, n: int, name: str) -> Array:
-    """Return distinct column indices, sorted; anything else raises a ValueError."""
-    given = np.asarray(chosen if isinstance(chosen, np.ndarray | int | str) else list(chosen))
-    if given.dtype == np.bool_ and given.shape == (n,):
-        given = np.flatnonzero(given)
-    if given.size == 0:
-        return np.empty(0, dtype=np.intp)
-    if given.dtype.kind not in "iu" or given.ndim != 1 or not 0 <= given.min() <= given.max() < n:
-        raise ValueError(
-            f"{name} must be a list of column indices from 0 to {n - 1}, or {n} booleans; "
-            f"got {chosen!r}."
-        )
-    distinct = np.zeros(n, dtype=bool)
-    distinct[given] = True
-    return np.flatnonzero(distinct)
 
 
 def make_path(problem: PathProblem, most: int) -> NNLSPath:

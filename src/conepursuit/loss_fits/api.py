@@ -10,34 +10,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
-from conepursuit.arrays import Array, Vector, count, is_number
+from conepursuit.arrays import Array, Vector, count
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import matvec
+from conepursuit.loss_fits.arguments import in_safe_units, problem_of
 from conepursuit.loss_fits.many import fit_together
-from conepursuit.loss_fits.one_target import fit_newton
+from conepursuit.loss_fits.path import fit_few
+from conepursuit.loss_fits.single import fit_single
 from conepursuit.matrix_fits.arguments import tolerance, weights_of
 from conepursuit.matrix_fits.results import FitResult, Fits
-from conepursuit.matrix_fits.safe_units import (
-    SafeUnits,
-    column_powers,
-    scaled_columns,
-    times_powers,
-)
+from conepursuit.matrix_fits.safe_units import SafeUnits, scaled_columns
 from conepursuit.matrix_fits.threads import run, threads
 from conepursuit.objectives import EntrywiseLoss, Objective
-from conepursuit.pursuit.algorithms import FCMP
 from conepursuit.pursuit.domains import Cone
-from conepursuit.pursuit.solve import minimize
 from conepursuit.status import Status
-
-SAFE, SAFE_DATA = 400, 500
-"""The largest exponents of two, in size, that are safe for columns of A and for data.
-
-Up to SAFE, products of squares of columns neither overflow nor underflow; beyond, columns are
-divided by powers of two. Up to SAFE_DATA, squares of data do not; beyond, data are refused.
-"""
 
 
 def nnfit(
@@ -45,6 +32,7 @@ def nnfit(
     A: Any,
     *,
     penalty: float = 0.0,
+    max_atoms: int | None = None,
     max_iter: int = 1000,
     tol: float = 1e-8,
     start: Any = None,
@@ -61,8 +49,11 @@ def nnfit(
         One atom per column.
     penalty : float
         lambda >= 0.
+    max_atoms : int, optional
+        The most weights that may be positive. The atoms are chosen greedily, by what the curvature
+        of f promises for each, and exchanged while that helps, as in `nnfit_path`.
     max_iter : int
-        Most steps, for each target.
+        Most steps, for each target and each choice of atoms.
     tol : float
         Stop when the gap is at most tol times the decrease since x = 0; where f is infinite there,
         since the best multiple of a few atoms.
@@ -83,65 +74,24 @@ def nnfit(
     >>> fit.x.round(6).tolist(), fit.status.name, fit.proven
     ([3.5, 0.0], 'CONVERGED', True)
     """
-    if not isinstance(objective, Objective):
-        raise ValueError(
-            f"the objective must be an Objective of A x; got {type(objective).__name__}. "
-            "Use Poisson(counts), say."
-        )
-    atoms = A if isinstance(A, Dictionary) else Dictionary(A)
-    cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
+    objective, cone = problem_of(objective, A, penalty)
+    atoms = cone.atoms
+    assert isinstance(atoms, Dictionary)
+    limit = None if max_atoms is None else min(count(max_atoms, "max_atoms"), atoms.n_atoms)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
-    rows = tuple(objective.shape)
-    many = isinstance(objective, EntrywiseLoss) and len(rows) == 2
-    if rows[:1] != atoms.shape or not (many or len(rows) == 1):
-        raise ValueError(
-            f"{objective!r} must have one entry, or one row of targets, for each row of A; "
-            f"got A of shape {tuple(atoms.matrix.shape)}."
-        )
-    shape = (atoms.n_atoms, *rows[1:])
-    first = None if start is None else weights_of(getattr(start, "x", start), shape, "start")
-    check_size(objective)
-    powers = unsafe_powers(atoms, cone.penalty)
-    if powers is None:
-        return _fit(objective, cone, first, tol, steps, workers)
-    units, functional = SafeUnits(powers), atoms.positive_functional()
-    scaled = Dictionary(units.matrix(atoms.matrix), functional=functional)
-    price = float(times_powers(cone.penalty, -int(powers[0]))) if cone.penalty else 0.0
+    shape = (atoms.n_atoms, *objective.shape[1:])
+    first = None if start is None else weights_of(getattr(start, "x", start), shape, "start", limit)
+    safe, units = in_safe_units(cone)
+    if units is None:
+        return _fit(objective, cone, first, tol, steps, workers, limit)
+    scaled = safe.atoms
+    assert isinstance(scaled, Dictionary)
     first = None if first is None else units.weights(first)
-    fit = _fit(objective, Cone(scaled, penalty=price), first, tol, steps, workers)
-    fit = unscaled(fit, objective, scaled, price, units)
+    fit = _fit(objective, safe, first, tol, steps, workers, limit)
+    fit = unscaled(fit, objective, scaled, safe.penalty, units)
     # One power for all may make entries of other columns underflow: then A is not the A given.
-    lost = scaled_columns(scaled.matrix, -powers) != atoms.matrix
+    lost = scaled_columns(scaled.matrix, -units.columns) != atoms.matrix
     return replace(fit, proven=fit.proven & False) if lost.sum() else fit
-
-
-def check_size(objective: Objective) -> None:
-    """Raise a ValueError if the squares of the data of a loss overflow or underflow.
-
-    A loss whose slopes have a bound needs no squares and takes data of any size.
-    """
-    if isinstance(objective, EntrywiseLoss) and not objective.bounded_slopes:
-        largest = float(np.abs(objective.y).max())
-        if largest and abs(np.frexp(largest)[1]) > SAFE_DATA:
-            raise ValueError(
-                f"the data of {objective!r} are so large or small that their squares overflow or "
-                f"underflow; the largest is {largest:.3g}. Multiply them by a constant, and x "
-                "with them."
-            )
-
-
-def unsafe_powers(atoms: Dictionary, penalty: float) -> Array | None:
-    """Return the powers of two to divide the atoms by; None if their squares are safe.
-
-    With a penalty it is the same power for all, since the penalty on a unit of weight is divided by
-    it as well and must stay the same for all atoms.
-    """
-    if isinstance(atoms.matrix, LinearOperator):
-        return None
-    powers = column_powers(atoms.matrix)
-    if (np.abs(powers) <= SAFE).all():
-        return None
-    return np.full_like(powers, powers.max()) if penalty else powers
 
 
 def unscaled(
@@ -171,68 +121,48 @@ def unscaled(
 
 
 def _fit(
-    objective: Objective, cone: Cone, start: Array | None, tol: float, max_iter: int, n_jobs: int
-) -> FitResult:
-    """Fit one target, or each column of the data of a loss."""
-    if len(objective.shape) == 1:
-        return fit_single(objective, cone, start, tol, max_iter)
-    assert isinstance(objective, EntrywiseLoss)
-    return fit_columns(objective, cone, start, tol, max_iter, n_jobs)
-
-
-def fit_single(
-    objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
-) -> FitResult:
-    """Fit one target by Newton's method, or by the generic loop if f or A do not allow that."""
-    atoms = cone.atoms
-    assert isinstance(atoms, Dictionary)
-    if isinstance(atoms.matrix, LinearOperator) or objective.hessian(objective.origin()) is None:
-        return _by_the_generic_loop(objective, cone, start, tol, max_iter)
-    point, gap, proven, status, n_iter = fit_newton(
-        objective, atoms, cone.penalty, start, tol, max_iter
-    )
-    if not cone.penalty and objective.recedes(point.x):
-        status = Status.UNBOUNDED
-    return FitResult(
-        point.weights, point.total(cone.penalty), point.scores, gap, proven, status, n_iter
-    )
-
-
-def _by_the_generic_loop(
-    objective: Objective, cone: Cone, start: Vector | None, tol: float, max_iter: int
-) -> FitResult:
-    """Fit one target by the generic loop, which needs neither the columns of A nor a Hessian."""
-    atoms = cone.atoms
-    assert isinstance(atoms, Dictionary)
-    result = minimize(objective, cone, FCMP(variant=1), tol=tol, max_iter=max_iter, start=start)
-    scores = atoms.scores(objective.value_and_gradient(result.x)[1]) + cone.penalty
-    certificate = result.certificate
-    return FitResult(
-        result.coef, result.value, scores, certificate.gap, certificate.proven,
-        result.status, result.n_iter,
-    )  # fmt: skip
-
-
-def fit_columns(
-    objective: EntrywiseLoss,
+    objective: Objective,
     cone: Cone,
     start: Array | None,
     tol: float,
     max_iter: int,
     n_jobs: int,
+    limit: int | None,
 ) -> FitResult:
-    """Fit each column of the data of a loss, together if the kernels can."""
+    """Fit one target, or each column of the data of a loss, together if the kernels can."""
     atoms = cone.atoms
     assert isinstance(atoms, Dictionary)
-    together = fit_together(objective, atoms.matrix, cone.penalty, start, tol, max_iter, n_jobs)
-    if together is not None:
-        return together
 
-    def one(i: int) -> FitResult:
-        first = None if start is None else start[:, i]
-        return fit_single(objective.column(i), cone, first, tol, max_iter)
+    def one(objective: Objective, first: Vector | None) -> FitResult:
+        if limit is None:
+            return fit_single(objective, cone, first, tol, max_iter)
+        return fit_few(objective, cone, first, tol, max_iter, limit)
+
+    if len(objective.shape) == 1:
+        return one(objective, start)
+    assert isinstance(objective, EntrywiseLoss)
+    if limit is None:
+        together = fit_together(objective, atoms.matrix, cone.penalty, start, tol, max_iter, n_jobs)
+        if together is not None:
+            check_feasible(objective, together.value)
+            return together
+
+    def column(i: int) -> FitResult:
+        return one(objective.column(i), None if start is None else start[:, i])
 
     fits = Fits(FitResult, objective.shape[1], atoms.n_atoms)
-    for i, fit in enumerate(run(one, range(objective.shape[1]), n_jobs)):
+    for i, fit in enumerate(run(column, range(objective.shape[1]), n_jobs)):
         fits.put(i, fit)
     return fits.result()
+
+
+def check_feasible(objective: EntrywiseLoss, values: Vector) -> None:
+    """Raise a ValueError if the loss of a target is infinite whatever the weights."""
+    wrong = np.flatnonzero(values == np.inf)
+    if len(wrong):
+        raise ValueError(
+            f"{objective!r} is infinite for every combination of the atoms, as far as can be seen, "
+            f"for {len(wrong)} targets, the first of them {wrong[0]}: some entry of the data is "
+            "positive where all atoms are zero. Mask such entries, or add an atom that reaches "
+            "them."
+        )

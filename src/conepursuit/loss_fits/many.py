@@ -8,7 +8,7 @@ import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.kernels import loss_fits as kernels
-from conepursuit.kernels.constants import INFEASIBLE, SQUARED
+from conepursuit.kernels.constants import INFEASIBLE, SQUARED, STALLED
 from conepursuit.losses import kernel_code
 from conepursuit.matrix_fits.results import FitResult, Fits
 from conepursuit.matrix_fits.threads import chunks, run
@@ -39,7 +39,10 @@ def fit_together(
     max_iter: int,
     n_jobs: int,
 ) -> FitResult | None:
-    """Fit each column of the data of a loss; None if the kernels cannot."""
+    """Fit each column of the data of a loss; None if the kernels cannot.
+
+    The value is infinite where that is so for all weights, as far as can be seen.
+    """
     code = kernel_code(objective)
     if code is None or not isinstance(matrix, np.ndarray) or matrix.shape[1] > HESSIAN_ATOMS:
         return None
@@ -59,7 +62,7 @@ def fit_together(
     most = work // max(atoms.size, LEAST_SIZE)
     for _ in run(fit, chunks(len(targets), most, n_jobs), n_jobs):
         pass
-    check_feasible(objective, fits.code)
+    fits.code[fits.code == INFEASIBLE] = STALLED  # their values are infinite
     if objective.constants is not None:  # the kernels leave them out
         fits.measure += objective.weighted(objective.constants).sum(axis=0)
     for place in np.flatnonzero(~np.isfinite(fits.gap)):  # f(x) minus its infimum is an estimate
@@ -80,15 +83,3 @@ def entry_weights(objective: EntrywiseLoss) -> Array:
         return np.ones((1, objective.shape[0]))
     rows = np.ascontiguousarray(objective.weights.T)
     return rows[:1] if (rows == rows[:1]).all() else rows
-
-
-def check_feasible(objective: EntrywiseLoss, ended: Array) -> None:
-    """Raise a ValueError if the loss of a target is infinite whatever the weights."""
-    wrong = np.flatnonzero(ended == INFEASIBLE)
-    if len(wrong):
-        raise ValueError(
-            f"{objective!r} is infinite for every combination of the atoms, as far as can be seen, "
-            f"for {len(wrong)} targets, the first of them {wrong[0]}: some entry of the data is "
-            "positive where all atoms are zero. Mask such entries, or add an atom that reaches "
-            "them."
-        )

@@ -51,8 +51,11 @@ def tolerance(tol: Any) -> float:
     return float(tol)
 
 
-def weights_of(given: Any, shape: tuple[int, ...], name: str) -> Array:
-    """Return non-negative weights of all atoms from an array or a result, or raise a ValueError."""
+def weights_of(given: Any, shape: tuple[int, ...], name: str, limit: int | None = None) -> Array:
+    """Return non-negative weights of all atoms from an array or a result, or raise a ValueError.
+
+    With a `limit`, at most so many of each target may be positive.
+    """
     point = as_real_array(given.x if isinstance(given, NNLSResult) else given, name)
     point = point.astype(np.float64, copy=False)
     if point.shape != shape:
@@ -66,6 +69,9 @@ def weights_of(given: Any, shape: tuple[int, ...], name: str) -> Array:
             f"{name} must not be negative; the least is {point.min():.3g}. "
             f"Use np.maximum({name}, 0) if that is rounding."
         )
+    most = int(np.count_nonzero(point, axis=0).max(initial=0))
+    if limit is not None and most > limit:
+        raise ValueError(f"{name} has {most} positive weights, but max_atoms is {limit}.")
     return point
 
 
@@ -129,3 +135,30 @@ def weighted_problem(matrix: Any, target: Array, weights: Any) -> tuple[Any, Arr
     if rows.ndim < target.ndim or target.ndim == 1:
         return weighted_matrix(matrix, rows), weighted_target(target, rows), None
     return matrix, weighted_target(target, rows), rows
+
+
+def atoms_of_path(forced: Any, forbidden: Any, n: int, most: int) -> tuple[Array, Array]:
+    """Return the indices of atoms that every fit of a path has, and of those that none has."""
+    first, never = indices(forced, n, "forced"), indices(forbidden, n, "forbidden")
+    if len(both := first[np.isin(first, never)]):
+        raise ValueError(f"atoms cannot be forced and forbidden at once; got {both.tolist()}.")
+    if len(first) > most:
+        raise ValueError(f"{len(first)} atoms are forced, but max_atoms is {most}.")
+    return first, never
+
+
+def indices(chosen: Any, n: int, name: str) -> Array:
+    """Return distinct column indices, sorted; anything else raises a ValueError."""
+    given = np.asarray(chosen if isinstance(chosen, np.ndarray | int | str) else list(chosen))
+    if given.dtype == np.bool_ and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if given.dtype.kind not in "iu" or given.ndim != 1 or not 0 <= given.min() <= given.max() < n:
+        raise ValueError(
+            f"{name} must be a list of column indices from 0 to {n - 1}, or {n} booleans; "
+            f"got {chosen!r}."
+        )
+    distinct = np.zeros(n, dtype=bool)
+    distinct[given] = True
+    return np.flatnonzero(distinct)

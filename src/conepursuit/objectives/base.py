@@ -12,6 +12,7 @@ import numpy as np
 from conepursuit.arrays import EPS, Array, as_float_array, inner, zeros
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.vectors import as_shape
+from conepursuit.linear import dense
 
 LARGEST_SCALE = 2.0
 """Dual points are multiples of the gradient, or of the gradient and a tilt, by up to this factor.
@@ -130,6 +131,14 @@ class Objective(ABC):
             return None
         block = [atoms.inner(hessian(others[[j]].combine(np.ones(1)))) for j in range(len(others))]
         return np.stack(block, axis=1)
+
+    def curvatures_along(self, x: Array, matrix: Any) -> Array | None:
+        """Return <a_j, H(x) a_j> for every column of a matrix; None if H is not available."""
+        hessian = self.hessian(x)
+        if hessian is None:
+            return None
+        columns = (dense(matrix[:, [j]])[:, 0] for j in range(matrix.shape[1]))
+        return np.array([inner(a, hessian(a)) for a in columns])
 
     def conjugate(self, u: Array) -> float | None:
         """Return f*(u) = sup_x <u, x> - f(x), inf outside its domain, None where unknown."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import EPS, Array, inner, norm, overlap
-from conepursuit.linear import as_matrix, matvec, rmatvec, singular_bounds
+from conepursuit.linear import as_matrix, matvec, rmatvec, singular_bounds, weighted_squares
 from conepursuit.objectives.base import Objective
 from conepursuit.objectives.entrywise import EntrywiseLoss
 from conepursuit.rounding import product_rounding
@@ -179,6 +179,10 @@ class FreeIntercept(Objective):
         diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))
         means = [part.inner(diagonal) for part in (atoms, others)]
         return atoms.weighted_gram(diagonal, others) - np.outer(means[0], means[1] / total)
+
+    def curvatures_along(self, x: Array, matrix: Any) -> Array:
+        diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))
+        return weighted_squares(matrix, diagonal) - rmatvec(matrix, diagonal) ** 2 / total
 
     def curvature(self, x: Array, d: Array) -> float:
         curvatures = self.loss.weighted(self.loss.curvatures(x + self.intercept(x)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector, as_real_array, inner, overlap
 from conepursuit.atoms.base import Atoms
+from conepursuit.linear import weighted_squares
 from conepursuit.objectives.base import LARGEST_SCALE, Objective, as_target
 
 
@@ -138,6 +139,9 @@ class EntrywiseLoss(Objective):
 
     def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array:
         return atoms.weighted_gram(self.stiffness(x), others)
+
+    def curvatures_along(self, x: Array, matrix: Any) -> Array:
+        return weighted_squares(matrix, self.stiffness(x))
 
     def admissible(self, u: Array, level: float) -> Array:
         return self.weighted(self.nearest_slopes(self._shares(u), level))
