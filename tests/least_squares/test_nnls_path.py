@@ -109,7 +109,7 @@ def test_forced_and_forbidden():
     assert path.n_atoms.tolist() == [2, 3, 4, 5, 6]
     assert all(set(first) <= set(support) for support in path.supports)
     np.testing.assert_allclose(path.at_most(2).x[first], nnls(A[:, first], b).x, atol=1e-12)
-    with pytest.raises(ValueError, match="begins with 2 forced"):
+    with pytest.raises(ValueError, match="begins with fits of 2 atoms"):
         path.at_most(1)
     mask = np.isin(np.arange(200), first)
     np.testing.assert_array_equal(
