@@ -19,10 +19,11 @@ from conepursuit.matrix_fits.arguments import (
     check_entries,
     matrix_and_target,
     root_weights,
+    rows_matched,
     weighted_matrix,
     weighted_target,
 )
-from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.results import Labels, NNLSResult
 from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
 from conepursuit.matrix_fits.threads import run, threads
 
@@ -52,20 +53,8 @@ class PathProblem:
 class PathFit(NamedTuple):
     """One fit on an `NNLSPath`.
 
-    Attributes
-    ----------
-    place : int
-        Its index in every array and list of the path, from 0.
-    n_atoms : int
-        How many atoms it may have, and has unless fewer fit as well.
-    support : array
-        Its atoms, and those forced.
-    weights : array
-        Their weights.
-    rnorm : float
-        The norm of the residual.
-    x : array of shape (n,)
-        The weights of all atoms.
+    `place` is its index in every array and list of the path, and `x` has the weights of all atoms;
+    the rest are its entries of these arrays and lists.
     """
 
     place: int
@@ -92,6 +81,8 @@ class NNLSPath:
         The weights of these atoms: positive, or for forced atoms zero.
     rnorm : array
         The norms of the residuals; they never rise.
+    labels : Labels
+        The names of the columns of A, where it is a table.
     """
 
     n_atoms: Array
@@ -99,6 +90,7 @@ class NNLSPath:
     weights: list[Vector]
     rnorm: Vector
     _problem: PathProblem = field(repr=False)
+    labels: Labels = field(default_factory=Labels, repr=False)
 
     def __len__(self) -> int:
         return len(self.supports)
@@ -115,6 +107,13 @@ class NNLSPath:
         x[support] = weights
         size, rnorm = int(self.n_atoms[place]), float(self.rnorm[place])
         return PathFit(range(len(self))[place], size, support, weights, rnorm, x)
+
+    def to_frame(self) -> Any:
+        """Return the weights as a pandas DataFrame: a row for each atom, a column for each size."""
+        from pandas import DataFrame
+
+        fits = map(self.__getitem__, range(len(self)))
+        return DataFrame({fit.n_atoms: fit.x for fit in fits}, index=self.labels.atoms)
 
     def at_most(self, n_atoms: int) -> PathFit:
         """Return the best fit found with at most `n_atoms`."""
@@ -219,6 +218,7 @@ def nnls_path(
     >>> path.by_residual(1.5).x
     array([3., 0., 2.])
     """
+    b, weights, labels = rows_matched(A, b, weights)
     matrix, target = matrix_and_target(A, b)
     n, workers = matrix.shape[1], threads(n_jobs)
     most = min(count(max_atoms, "max_atoms"), n)
@@ -233,7 +233,8 @@ def nnls_path(
         own = as_vector(target if target.ndim == 1 else target[:, i])
         weight = rows if rows.ndim == 1 else rows[:, i]
         check_entries(own[weight > 0], "b" if target.ndim == 1 else f"b[:, {i}]")
-        return make_path(PathProblem(matrix, own, weight, first, never), most)
+        path = make_path(PathProblem(matrix, own, weight, first, never), most)
+        return replace(path, labels=labels)
 
     return one(0) if target.ndim == 1 else list(run(one, range(target.shape[1]), workers))
 

@@ -14,11 +14,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, Vector, count, is_number
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.labels import aligned
 from conepursuit.linear import matvec
 from conepursuit.loss_fits.many import fit_together
 from conepursuit.loss_fits.one_target import fit_newton
 from conepursuit.matrix_fits.arguments import tolerance, weights_of
-from conepursuit.matrix_fits.results import FitResult, Fits
+from conepursuit.matrix_fits.results import FitResult, Fits, Labels
 from conepursuit.matrix_fits.safe_units import (
     SafeUnits,
     column_powers,
@@ -30,6 +31,7 @@ from conepursuit.objectives import EntrywiseLoss, Objective
 from conepursuit.pursuit.algorithms import FCMP
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.starts import check_rows
 from conepursuit.status import Status
 
 SAFE, SAFE_DATA = 400, 500
@@ -58,7 +60,8 @@ def nnfit(
         f, a function of A x, such as ``Poisson(counts)``. A loss over entries may have a matrix of
         data, with one target per column.
     A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
-        One atom per column.
+        One atom per column. Where A and the data of the objective are tables of pandas or xarray,
+        their rows are matched by their labels; labels that differ are refused.
     penalty : float
         lambda >= 0.
     max_iter : int
@@ -88,7 +91,9 @@ def nnfit(
             f"the objective must be an Objective of A x; got {type(objective).__name__}. "
             "Use Poisson(counts), say."
         )
-    atoms = A if isinstance(A, Dictionary) else Dictionary(A)
+    if not isinstance(A, Dictionary):
+        A = Dictionary(aligned(A, objective.row_labels, "A", "the data"))
+    atoms: Dictionary = A
     cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
     rows = tuple(objective.shape)
@@ -98,12 +103,14 @@ def nnfit(
             f"{objective!r} must have one entry, or one row of targets, for each row of A; "
             f"got A of shape {tuple(atoms.matrix.shape)}."
         )
+    check_rows(objective, atoms)
     shape = (atoms.n_atoms, *rows[1:])
     first = None if start is None else weights_of(getattr(start, "x", start), shape, "start")
     check_size(objective)
     powers = unsafe_powers(atoms, cone.penalty)
+    labels = Labels(atoms.column_labels, objective.column_labels)
     if powers is None:
-        return _fit(objective, cone, first, tol, steps, workers)
+        return replace(_fit(objective, cone, first, tol, steps, workers), labels=labels)
     units, functional = SafeUnits(powers), atoms.positive_functional()
     scaled = Dictionary(units.matrix(atoms.matrix), functional=functional)
     price = float(times_powers(cone.penalty, -int(powers[0]))) if cone.penalty else 0.0
@@ -112,7 +119,8 @@ def nnfit(
     fit = unscaled(fit, objective, scaled, price, units)
     # One power for all may make entries of other columns underflow: then A is not the A given.
     lost = scaled_columns(scaled.matrix, -powers) != atoms.matrix
-    return replace(fit, proven=fit.proven & False) if lost.sum() else fit
+    proven = fit.proven & False if lost.sum() else fit.proven
+    return replace(fit, proven=proven, labels=labels)
 
 
 def check_size(objective: Objective) -> None:
