@@ -52,7 +52,9 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
                 f"{counted[0] if len(counted) else None!r}."
             )
         positive = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        fits = [self._fit_binary(X, y == label, weights, settings) for label in positive]
+        fits = []
+        for label in positive:
+            fits.append(self._fit_binary(X, y == label, weights, settings))
         warn_unless_converged(type(self).__name__, fits)
         keep(self, fits, single=False)
         return self
@@ -177,13 +179,13 @@ class ConicClassifier(LinearClassifier):
             return
         rows = np.ones(len(y)) if weights is None else weights
         slopes = np.asarray(X.T @ (rows * (expit(odds) - y))) / rows.sum()
-        against = int(np.count_nonzero(slopes > self.alpha))
+        against, names = int(np.count_nonzero(slopes > self.alpha)), self.classes_.tolist()
         if against:
             warn(
-                f"{type(self).__name__} predicts {self.classes_[int(odds[0] > 0)]!r} for every "
-                f"row that it was fitted to. {against} of {len(slopes)} features speak against "
-                f"{self.classes_[1]!r}, and coefficients are not negative: give such features "
-                "with the opposite sign, -X, or name the classes in the other order.",
+                f"{type(self).__name__} predicts {names[int(odds[0] > 0)]!r} for every row that it "
+                f"was fitted to. {against} of {len(slopes)} features speak against {names[1]!r}, "
+                "and coefficients are not negative: give such features with the opposite sign, "
+                "-X, or name the classes in the other order.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -135,7 +135,7 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     if level is None:
         raise ValueError(
             f"{objective!r}, or its gradient, is infinite or NaN at the origin, and at every "
-            "multiple of the array of ones. Give start=, a point where both are finite."
+            "multiple of the array of ones. Start from a point where both are finite."
         )
     # If the data are constant, all slopes are zero at the best multiple, but not below it.
     atoms, x, margin = domain.atoms.empty(), objective.origin(), 0.9 * level
@@ -177,7 +177,7 @@ def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
     raise ValueError(
         f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
         "entry of the data is positive where all atoms are zero. Mask such entries, add an "
-        "atom that reaches them, or give start=."
+        "atom that reaches them, or start where f is finite."
     )
 
 
