@@ -1,12 +1,14 @@
 """Operations on arrays of any array-API library, and checks of arguments.
 
-This is the only module that imports ``array_api_compat``. Arrays of the size of the data stay on
-their device. NumPy arrays take a short cut, since a call through a namespace costs more than the
-arithmetic on small problems.
+This is the only module that imports ``array_api_compat``. Data of any library are taken as NumPy
+arrays; the operations work on those of other libraries where a user's own parts hand them in.
+NumPy arrays take a short cut, since a call through a namespace costs more than the arithmetic on
+small problems.
 """
 
 from __future__ import annotations
 
+import sys
 from math import inf, sqrt
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -115,15 +117,11 @@ def as_float_array(data: Any, name: str) -> Array:
     Parameters
     ----------
     data : array_like
-        An array-API array is kept on its device; anything else becomes a NumPy array.
+        Arrays of other libraries, tables and lists become NumPy arrays.
     name : str
         The name of `data` in error messages.
     """
-    if is_array_api_obj(data) and not is_numpy_array(data):
-        xp = array_namespace(data)
-        array: Array = xp.astype(data, xp.float64)
-    else:
-        array = as_real_array(data, name).astype(np.float64, copy=False)
+    array = as_real_array(data, name).astype(np.float64, copy=False)
     if not is_finite(array):
         raise ValueError(
             f"{name} must be finite; got NaN or infinity in an array of shape "
@@ -135,8 +133,8 @@ def as_float_array(data: Any, name: str) -> Array:
 def as_real_array(data: Any, name: str) -> Array:
     """Return `data` as a NumPy array of real numbers.
 
-    float32 and float64 stay as they are, other numbers become float64. Masked and sparse data and
-    other dtypes raise a ValueError.
+    float32 and float64 stay as they are, other numbers become float64, and NA of pandas NaN. Masked
+    and sparse data, other dtypes, and arrays that NumPy cannot read raise a ValueError.
     """
     if type(data) is np.ndarray and data.dtype.char in "fd" and _as_compiled(data):
         return data
@@ -150,7 +148,7 @@ def as_real_array(data: Any, name: str) -> Array:
             f"{name} is sparse, and an array is needed. Use {name}.toarray(); for a factorisation, "
             "FactoredLeastSquares and FactoredKullbackLeibler keep it as it is."
         )
-    array = np.asarray(data)
+    array = _as_numpy(data, name)
     if array.dtype.char in "fd":
         return array if _as_compiled(array) else array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind not in "fiub":
@@ -158,6 +156,25 @@ def as_real_array(data: Any, name: str) -> Array:
             f"{name} must hold real numbers; got dtype {array.dtype}. Convert it to float64 first."
         )
     return array.astype(np.float64)
+
+
+def _as_numpy(data: Any, name: str) -> Array:
+    """Return anything array-like as a NumPy array, whatever its dtype."""
+    try:
+        array = np.asarray(data)
+    except (TypeError, RuntimeError) as reason:
+        if not is_array_api_obj(data):
+            raise
+        raise ValueError(
+            f"{name} is a {type(data).__module__}.{type(data).__qualname__} that NumPy cannot read "
+            f"({reason}). Give a NumPy array, such as tensor.detach().cpu().double().numpy()."
+        ) from reason
+    pandas: Any = sys.modules.get("pandas") if array.dtype == object else None
+    if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
+        kinds = data.dtypes if data.ndim == 2 else [data.dtype]
+        if all(map(pandas.api.types.is_numeric_dtype, kinds)):  # they may be nullable
+            array = data.to_numpy(dtype=np.float64, na_value=np.nan)
+    return array
 
 
 def _as_compiled(array: Array) -> bool:

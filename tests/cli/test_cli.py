@@ -198,7 +198,9 @@ def test_a_limit_on_atoms_goes_with_losses_and_penalties(penalty, data, capsys):
     options = ("--loss", "poisson", "--penalty", penalty, "--max-atoms", 3, "--out", "x.json")
     assert run(capsys, "solve", "A.npy", "B.npy", *options)[0] == 0
     x, found = weights(answer()), answer()["targets"]
-    model = ConicRegressor("poisson", alpha=penalty / 30, max_atoms=3, tol=1e-8)
+    model = ConicRegressor(
+        "poisson", alpha=penalty / 30, max_atoms=3, tol=1e-8, fit_intercept=False
+    )
     np.testing.assert_allclose(x.T, model.fit(data.A, data.B).coef_, rtol=1e-10)
     for i, target in enumerate(found):
         value = Poisson(data.B[:, i]).value(data.A @ x[:, i]) + penalty * x[:, i].sum()

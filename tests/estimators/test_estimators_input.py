@@ -38,7 +38,7 @@ DESIGN = np.random.default_rng(1).random((40, 6))
         (lambda X, y: ConicCoder(np.ones((3, 5))).fit(X), "atoms of 5 features, but X has 6"),
         (lambda X, y: ConicCoder(np.ones((3, 6)), max_atoms=0).fit(X), "max_atoms"),
         (lambda X, y: ConicRegressorCV(choose="tol").fit(X, y), 'choose must be "alpha"'),
-        (lambda X, y: ConicRegressorCV("poisson").fit(X, y), "Give the penalties"),
+        (lambda X, y: ConicRegressorCV("poisson", fit_intercept=False).fit(X, y), "Give alphas"),
         (lambda X, y: ConicRegressorCV(alphas=[-1.0]).fit(X, y), "not negative"),
         (lambda X, y: ConicRegressorCV(eps=2.0).fit(X, y), "eps must lie between 0 and 1"),
         (lambda X, y: ConicRegressorCV(alphas=0).fit(X, y), "alphas must be penalties, or how"),
@@ -115,10 +115,11 @@ def test_counts_that_few_atoms_cannot_reach():
     X = np.kron(np.eye(5), np.ones((12, 2))) * rng.random((60, 10))
     y = rng.poisson(5, 60) + 1
     with pytest.raises(ValueError, match="finite from 5 atoms on"):
-        ConicRegressor("poisson", max_atoms=1).fit(X, y)
-    model = ConicRegressorCV("poisson", choose="max_atoms", cv=2).fit(X, y)
+        ConicRegressor("poisson", max_atoms=1, fit_intercept=False).fit(X, y)
+    model = ConicRegressorCV("poisson", choose="max_atoms", cv=2, fit_intercept=False).fit(X, y)
     assert model.n_atoms_ >= 5
-    assert ConicRegressor("poisson").fit([[1.0, 0], [2, 0], [3, 0]], [1, 2, 0]).coef_[0] > 0
+    ray = ConicRegressor("poisson", fit_intercept=False)
+    assert ray.fit([[1.0, 0], [2, 0], [3, 0]], [1, 2, 0]).coef_[0] > 0
 
 
 def test_a_choice_on_the_way_says_that_atoms_were_limited():
@@ -134,7 +135,9 @@ def test_an_estimated_gap_says_so():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
     with pytest.warns(ConvergenceWarning, match="an estimate"):
-        model = ConicRegressor("huber", delta=0.1, algorithm="amp", max_iter=20).fit(X, y)
+        model = ConicRegressor(
+            "huber", delta=0.1, algorithm="amp", max_iter=20, fit_intercept=False
+        ).fit(X, y)
     assert not model.proven_
 
 

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.vectors import Pass, Vectors, checked_index
+from conepursuit.labels import column_labels, row_labels
 from conepursuit.linear import as_matrix, column, dense, rmatvec
 
 NOISE = 1e-14
@@ -29,6 +30,7 @@ class Dictionary(AtomSet):
     matrix : array_like, scipy.sparse matrix or LinearOperator, shape (d, n)
         One atom per column. Dense float32 and float64 arrays are used as they are, in C or F
         order, read-only or memory-mapped; integers become float64; sparse matrices become CSC.
+        Tables of pandas, polars and xarray are taken; a loss must have the same row labels, if any.
     functional : array_like of shape (d,), optional
         A vector t with <t, a> > 0 for every column a that is not zero. It makes the gaps of
         least squares and other objectives with a conjugate into proofs. Where it is not given,
@@ -47,6 +49,7 @@ class Dictionary(AtomSet):
         self.matrix = as_matrix(matrix, "the dictionary")
         d, self.n_atoms = (int(n) for n in self.matrix.shape)
         self.shape = (d,)
+        self.row_labels, self.column_labels = row_labels(matrix), column_labels(matrix)
         self._given = (
             None if functional is None else self._scaled(as_real_array(functional, "functional"))
         )

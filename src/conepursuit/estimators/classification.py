@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from scipy.special import expit
@@ -14,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.estimators.linear import LinearFit, Settings, fit_linear, warn_unless_converged
-from conepursuit.estimators.regression import SPARSE, LinearPredictor, keep
+from conepursuit.estimators.regression import SPARSE, LinearPredictor, keep, rows_of
 from conepursuit.objectives import Logistic
 
 
@@ -29,11 +30,13 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         X : array_like or sparse matrix of shape (n_samples, n_features)
             One atom per column.
         y : array_like of shape (n_samples,)
-            Classes.
+            Classes. Where X and y are tables of pandas, their rows are matched by their labels;
+            labels that differ are refused.
         sample_weight : array_like of shape (n_samples,), optional
             Weights of the rows; a weight of 2 is the row twice.
         """
         settings = self._settings()
+        y, sample_weight = rows_of(X, y, sample_weight)
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
         check_classification_targets(y)
         weights = None
@@ -49,7 +52,9 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
                 f"{counted[0] if len(counted) else None!r}."
             )
         positive = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        fits = [self._fit_binary(X, y == label, weights, settings) for label in positive]
+        fits = []
+        for label in positive:
+            fits.append(self._fit_binary(X, y == label, weights, settings))
         warn_unless_converged(type(self).__name__, fits)
         keep(self, fits, single=False)
         return self
@@ -101,6 +106,10 @@ class ConicClassifier(LinearClassifier):
 
     Minimises ``1/sum(w) sum_i w_i log(1 + exp(-y_i (<x_i, c> + b))) + alpha sum(c)`` over c >= 0, w
     the sample weights; of more than two classes, each against the rest.
+
+    A feature can only speak for the second of two classes, or for the class that is held against
+    the rest. Give features that speak against it with the opposite sign. Where a fit cannot tell
+    two classes apart for that reason, a warning says so.
 
     Parameters
     ----------
@@ -158,4 +167,25 @@ class ConicClassifier(LinearClassifier):
     def _fit_binary(
         self, X: Any, y: Array, weights: Vector | None, settings: Settings
     ) -> LinearFit:
-        return fit_linear(X, Logistic(y, weights=weights), settings)[0]
+        (fit,) = fit_linear(X, Logistic(y, weights=weights), settings)
+        if len(self.classes_) == 2:
+            self._warn_of_one_answer(X, y, weights, fit)
+        return fit
+
+    def _warn_of_one_answer(self, X: Any, y: Array, weights: Vector | None, fit: LinearFit) -> None:
+        """Warn if all rows get one class, though features with the opposite sign would help."""
+        odds = np.asarray(X @ fit.coef) + fit.intercept
+        if (odds > 0).any() and (odds <= 0).any():
+            return
+        rows = np.ones(len(y)) if weights is None else weights
+        slopes = np.asarray(X.T @ (rows * (expit(odds) - y))) / rows.sum()
+        against, names = int(np.count_nonzero(slopes > self.alpha)), self.classes_.tolist()
+        if against:
+            warn(
+                f"{type(self).__name__} predicts {names[int(odds[0] > 0)]!r} for every row that it "
+                f"was fitted to. {against} of {len(slopes)} features speak against {names[1]!r}, "
+                "and coefficients are not negative: give such features with the opposite sign, "
+                "-X, or name the classes in the other order.",
+                UserWarning,
+                stacklevel=4,
+            )

@@ -45,7 +45,8 @@ class ConicRegressorCV(LinearRegressor):
         What to choose.
     alphas : int or array_like
         The penalties to choose from, or how many; then they fall geometrically from the least one
-        at which all coefficients are zero, which exists for "squared_error" and "huber".
+        at which all coefficients are zero. Without an intercept there is none for "poisson" and
+        "kullback_leibler".
     eps : float
         The last penalty as a share of the first, if they are not given.
     max_atoms : int, optional
@@ -89,7 +90,7 @@ class ConicRegressorCV(LinearRegressor):
         eps: float = 1e-3,
         max_atoms: int | None = None,
         cv: Any = None,
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
         delta: float = 1.35,
         max_iter: int = 1000,
         tol: float | None = None,
@@ -147,9 +148,15 @@ class ConicRegressorCV(LinearRegressor):
             most = min(X.shape[1], 100) if self.max_atoms is None else self.max_atoms
             return np.arange(1, min(most, X.shape[1]) + 1)
         if not is_integer(self.alphas):
-            return descending(self.alphas)
+            return descending(self.alphas, "alphas")
         X, objective, _ = prepared(X, loss, self.fit_intercept)
-        largest = largest_penalty(objective, Dictionary(X)) / total_weight(loss)
+        try:
+            largest = largest_penalty(objective, Dictionary(X)) / total_weight(loss)
+        except ValueError as reason:
+            raise ValueError(
+                f"no penalty makes all coefficients zero: {self.loss!r} is infinite there without "
+                "an intercept. Give alphas, the penalties to choose from, or fit_intercept=True."
+            ) from reason
         return penalty_grid(largest, self.alphas, self.eps)
 
     def _judged(

@@ -61,6 +61,8 @@ class Garrote:
 
     def _settings(self) -> Settings:
         """Return the settings of the fit of the factors; coordinate descent has those of FCMP."""
+        if not (is_number(self.initial_alpha) and self.initial_alpha > 0):
+            raise ValueError(f"initial_alpha must be positive; got {self.initial_alpha!r}.")
         if self.algorithm == COORDINATE_DESCENT:
             if self.max_atoms is not None:
                 raise ValueError(
@@ -75,8 +77,6 @@ class Garrote:
 
     def _initial(self, ordinary: Any, ridge: Any) -> Any:
         """Return the initial estimator, not fitted."""
-        if not (is_number(self.initial_alpha) and self.initial_alpha > 0):
-            raise ValueError(f"initial_alpha must be positive; got {self.initial_alpha!r}.")
         if isinstance(self.initial, str):
             named = {"ordinary": ordinary, "ridge": ridge}
             if self.initial not in named:

@@ -16,6 +16,7 @@ from conepursuit.estimators.linear import (
     loss_of,
     warn_unless_converged,
 )
+from conepursuit.labels import aligned, row_labels
 from conepursuit.losses import LOSSES
 
 SPARSE = ("csr", "csc")
@@ -54,8 +55,8 @@ class ConicRegressor(LinearRegressor):
     """Regression with non-negative coefficients, for several losses, with a proof.
 
     Minimises ``1/sum(w) sum_i w_i loss(y_i, <x_i, c> + b) + alpha sum(c)`` over c >= 0, w the
-    sample weights. For the squared error, 1/2 (y - prediction)^2, and a positive alpha this is
-    `sklearn.linear_model.Lasso` with ``positive=True``.
+    sample weights. For the squared error, 1/2 (y - prediction)^2, and the same positive alpha this
+    is `sklearn.linear_model.Lasso` with ``positive=True``, whose alpha is 1 by default.
 
     Parameters
     ----------
@@ -70,8 +71,9 @@ class ConicRegressor(LinearRegressor):
     algorithm : {"fcmp", "pwmp", "amp", "nnmp"}
         Fully corrective, pairwise, away-steps or plain non-negative matching pursuit.
     fit_intercept : bool
-        Whether to fit a free b, which is not penalised. Where some of the counts are zero, b must
-        not be negative, since the means of these counts would be.
+        Whether to fit a free b, which is not penalised; without it b is 0. For "poisson" and
+        "kullback_leibler" b is a part of every mean; where some of the counts are zero it must not
+        be negative, since the means of these counts would be.
     delta : float
         Where the Huber loss becomes linear.
     max_iter : int
@@ -112,8 +114,11 @@ class ConicRegressor(LinearRegressor):
     --------
     >>> from conepursuit import ConicRegressor
     >>> X, y = [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [2.0, 1.0, -1.0]
-    >>> ConicRegressor().fit(X, y).coef_
+    >>> ConicRegressor(fit_intercept=False).fit(X, y).coef_  # as nnls
     array([1.5, 0. ])
+    >>> model = ConicRegressor().fit(X, y)
+    >>> model.coef_, round(model.intercept_, 12)
+    (array([1.5, 0. ]), -0.333333333333)
     """
 
     def __init__(
@@ -123,7 +128,7 @@ class ConicRegressor(LinearRegressor):
         alpha: float = 0.0,
         max_atoms: int | None = None,
         algorithm: str = "fcmp",
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
         delta: float = 1.35,
         max_iter: int = 1000,
         tol: float | None = None,
@@ -147,7 +152,8 @@ class ConicRegressor(LinearRegressor):
         X : array_like or sparse matrix of shape (n_samples, n_features)
             One atom per column.
         y : array_like of shape (n_samples,) or (n_samples, n_targets)
-            What to predict.
+            What to predict. Where X and y are tables of pandas, their rows are matched by their
+            labels; labels that differ are refused.
         sample_weight : array_like of shape (n_samples,), optional
             Weights of the rows; a weight of 2 is the row twice.
         """
@@ -171,6 +177,7 @@ def checked(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool
 ) -> tuple[Any, Array, Array | None]:
     """Return the data of a regression as float64; the weights are None if none are given."""
+    y, sample_weight = rows_of(X, y, sample_weight)
     X, y = validate_data(
         estimator, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True,
         multi_output=multi_output,
@@ -180,6 +187,12 @@ def checked(
         return X, y, None
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return X, y, weights
+
+
+def rows_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Return y and the weights in the order of the rows of X, by labels where both have some."""
+    rows = row_labels(X)
+    return aligned(y, rows, "y", "X"), aligned(sample_weight, rows, "sample_weight", "X")
 
 
 def keep(estimator: Any, fits: list[LinearFit], *, single: bool) -> None:

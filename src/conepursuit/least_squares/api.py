@@ -16,7 +16,9 @@ from conepursuit.least_squares.one_target import fit_one
 from conepursuit.least_squares.sum_target import fit_one_sum
 from conepursuit.least_squares.sums import fit_many_sum, weight_sum
 from conepursuit.matrix_fits.arguments import (
+    NO_LABELS,
     matrix_and_target,
+    rows_matched,
     tolerance,
     weighted_problem,
     weights_of,
@@ -47,9 +49,10 @@ def nnls(
     ----------
     A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
         One atom per column. Arrays may be float32, float64 or integers, in C or F order, or
-        memory-mapped.
+        memory-mapped; tables of pandas, polars and xarray are taken too.
     b : array_like of shape (m,) or (m, n_targets)
-        The target, or one target per column.
+        The target, or one target per column. Where the rows of A and b have labels, as tables of
+        pandas and xarray do, they are matched by them; labels that differ are refused.
     weights : array_like of shape (m,) or of the shape of b, optional
         Minimise ``sum_i weights_i (A x - b)_i^2`` instead. Where a weight is zero, the entry of
         b does not matter and may be NaN.
@@ -81,7 +84,7 @@ def nnls(
     -------
     NNLSResult
         The tuple ``(x, rnorm)`` with attributes dual, gap, proven, status, n_iter, support and
-        sum_multiplier.
+        sum_multiplier. ``to_frame()`` has the weights with the names of atoms and targets.
 
     Notes
     -----
@@ -119,6 +122,7 @@ def nnls(
             raise ValueError("max_iter and maxiter are the same. Give one of them.")
         max_iter = maxiter
     total = weight_sum(sum_to, sum_at_most, max_atoms=max_atoms, tol=tol, start=start)
+    b, weights, labels = rows_matched(A, b, weights)
     matrix, target = matrix_and_target(A, b)
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
@@ -130,17 +134,18 @@ def nnls(
     inexact = 0.0 if weights is None else WEIGHTED
     if inexact and target.size:
         check_weighted(given, weights, target)
-    if total is not None:
-        if target.ndim == 1:
-            return fit_one_sum(matrix, target, total, inexact, max_steps)
-        return fit_many_sum(
+    if total is not None and target.ndim == 1:
+        fit = fit_one_sum(matrix, target, total, inexact, max_steps)
+    elif total is not None:
+        fit = fit_many_sum(
             matrix, target, rows, total, inexact, max_steps, n_jobs=workers, progress=progress
         )
-    if target.ndim == 1:
-        return fit_one(matrix, target, first, inexact, limit, max_steps, tol)
-
-    together = rows is None and (first is None or limit >= n)
-    return fit_many(
-        matrix, target, rows, first, inexact, limit, max_steps, tol,
-        n_jobs=workers, progress=progress, together=together,
-    )  # fmt: skip
+    elif target.ndim == 1:
+        fit = fit_one(matrix, target, first, inexact, limit, max_steps, tol)
+    else:
+        together = rows is None and (first is None or limit >= n)
+        fit = fit_many(
+            matrix, target, rows, first, inexact, limit, max_steps, tol,
+            n_jobs=workers, progress=progress, together=together,
+        )  # fmt: skip
+    return fit if labels is NO_LABELS else fit.named(labels)

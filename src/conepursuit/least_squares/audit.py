@@ -14,6 +14,7 @@ from conepursuit.matrix_fits.arguments import (
     as_vector,
     check_entries,
     matrix_and_target,
+    rows_matched,
     weighted_matrix,
     weighted_problem,
     weights_of,
@@ -63,6 +64,7 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     >>> round(certify_nnls([[1.0, 0.0], [1.0, 1.0]], [1.0, 2.0], [1.0, 0.5]).gap, 12)
     0.125
     """
+    b, weights, _ = rows_matched(A, b, weights)
     matrix, target = matrix_and_target(A, b)
     check_finite(matrix, "A")
     point = weights_of(x, (matrix.shape[1], *target.shape[1:]), "x")

@@ -20,6 +20,7 @@ from conepursuit.matrix_fits.arguments import (
     check_entries,
     matrix_and_target,
     root_weights,
+    rows_matched,
     weighted_matrix,
     weighted_target,
 )
@@ -74,6 +75,8 @@ class NNLSPath(Path[NNLSPathFit]):
         The weights of these atoms: positive, or for forced atoms zero.
     rnorm : array
         The norms of the residuals; they never rise.
+    labels : Labels
+        The names of the columns of A, where it is a table.
     """
 
     rnorm: Vector
@@ -175,6 +178,7 @@ def nnls_path(
     >>> path.by_residual(1.5).x
     array([3., 0., 2.])
     """
+    b, weights, labels = rows_matched(A, b, weights)
     matrix, target = matrix_and_target(A, b)
     n, workers = matrix.shape[1], threads(n_jobs)
     most = min(count(max_atoms, "max_atoms"), n)
@@ -185,7 +189,8 @@ def nnls_path(
         own = as_vector(target if target.ndim == 1 else target[:, i])
         weight = rows if rows.ndim == 1 else rows[:, i]
         check_entries(own[weight > 0], "b" if target.ndim == 1 else f"b[:, {i}]")
-        return make_path(PathProblem(matrix, own, weight, first, never), most)
+        path = make_path(PathProblem(matrix, own, weight, first, never), most)
+        return replace(path, labels=labels)
 
     return one(0) if target.ndim == 1 else list(run(one, range(target.shape[1]), workers))
 

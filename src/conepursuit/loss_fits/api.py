@@ -19,7 +19,7 @@ from conepursuit.loss_fits.many import fit_together
 from conepursuit.loss_fits.path import fit_few
 from conepursuit.loss_fits.single import fit_single
 from conepursuit.matrix_fits.arguments import tolerance, weights_of
-from conepursuit.matrix_fits.results import FitResult, Fits
+from conepursuit.matrix_fits.results import FitResult, Fits, Labels
 from conepursuit.matrix_fits.safe_units import SafeUnits, scaled_columns
 from conepursuit.matrix_fits.threads import run, threads
 from conepursuit.objectives import EntrywiseLoss, Objective
@@ -46,7 +46,8 @@ def nnfit(
         f, a function of A x, such as ``Poisson(counts)``. A loss over entries may have a matrix of
         data, with one target per column.
     A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
-        One atom per column.
+        One atom per column. Where A and the data of the objective are tables of pandas or xarray,
+        their rows are matched by their labels; labels that differ are refused.
     penalty : float
         lambda >= 0.
     max_atoms : int, optional
@@ -81,9 +82,11 @@ def nnfit(
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
     shape = (atoms.n_atoms, *objective.shape[1:])
     first = None if start is None else weights_of(getattr(start, "x", start), shape, "start", limit)
+    labels = Labels(atoms.column_labels, objective.column_labels)
     safe, units = in_safe_units(cone)
     if units is None:
-        return _fit(objective, cone, first, tol, steps, workers, limit)
+        fit = _fit(objective, cone, first, tol, steps, workers, limit)
+        return replace(fit, labels=labels)
     scaled = safe.atoms
     assert isinstance(scaled, Dictionary)
     first = None if first is None else units.weights(first)
@@ -91,7 +94,8 @@ def nnfit(
     fit = unscaled(fit, objective, scaled, safe.penalty, units)
     # One power for all may make entries of other columns underflow: then A is not the A given.
     lost = scaled_columns(scaled.matrix, -units.columns) != atoms.matrix
-    return replace(fit, proven=fit.proven & False) if lost.sum() else fit
+    proven = fit.proven & False if lost.sum() else fit.proven
+    return replace(fit, proven=proven, labels=labels)
 
 
 def unscaled(

@@ -9,9 +9,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Array, is_number
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.labels import aligned
 from conepursuit.matrix_fits.safe_units import SafeUnits, column_powers, times_powers
 from conepursuit.objectives import EntrywiseLoss, Objective
 from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.starts import check_rows
 
 SAFE, SAFE_DATA = 400, 500
 """The largest exponents of two, in size, that are safe for columns of A and for data.
@@ -28,7 +30,9 @@ def problem_of(objective: Any, A: Any, penalty: Any) -> tuple[Objective, Cone]:
             f"the objective must be an Objective of A x; got {type(objective).__name__}. "
             "Use Poisson(counts), say."
         )
-    atoms = A if isinstance(A, Dictionary) else Dictionary(A)
+    if not isinstance(A, Dictionary):
+        A = Dictionary(aligned(A, objective.row_labels, "A", "the data"))
+    atoms: Dictionary = A
     cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     rows = tuple(objective.shape)
     many = isinstance(objective, EntrywiseLoss) and len(rows) == 2
@@ -37,6 +41,7 @@ def problem_of(objective: Any, A: Any, penalty: Any) -> tuple[Objective, Cone]:
             f"{objective!r} must have one entry, or one row of targets, for each row of A; "
             f"got A of shape {tuple(atoms.matrix.shape)}."
         )
+    check_rows(objective, atoms)
     check_size(objective)
     return objective, cone
 

@@ -18,7 +18,7 @@ from conepursuit.loss_fits.selection import Choice, Selection
 from conepursuit.loss_fits.single import by_the_generic_loop, fit_single, has_models
 from conepursuit.matrix_fits.arguments import atoms_of_path, tolerance
 from conepursuit.matrix_fits.paths import Path, PathFit, folds
-from conepursuit.matrix_fits.results import FitResult
+from conepursuit.matrix_fits.results import FitResult, Labels
 from conepursuit.matrix_fits.threads import run, threads
 from conepursuit.objectives import (
     EntrywiseLoss,
@@ -193,13 +193,15 @@ def nnfit_path(
             "minimize with FCMP() and max_atoms=."
         )
     assert isinstance(safe.atoms, Dictionary)
-    n = safe.atoms.n_atoms
+    assert isinstance(cone.atoms, Dictionary)
+    n, labels = safe.atoms.n_atoms, Labels(cone.atoms.column_labels)
     most = min(count(max_atoms, "max_atoms"), n)
     first, never = atoms_of_path(forced, forbidden, n, most)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
 
     def one(objective: Objective) -> LossPath:
         path = make_path(PathProblem(objective, safe, first, never, tol, steps), most)
+        path = replace(path, labels=labels)
         if units is None:
             return path
         back = [units.weights_back(path[i].x)[0] for i in range(len(path))]

@@ -7,14 +7,32 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.labels import aligned, check_dimensions, column_labels, row_labels
 from conepursuit.linear import as_matrix_unchecked, check_finite, dense, is_operator, is_sparse
-from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.results import Labels, NNLSResult
+
+NO_LABELS = Labels()
+"""The names that plain arrays have."""
 
 SMALL_ENOUGH = 1_000_000
 """A sparse matrix or a LinearOperator of up to this many entries, zeros included, is made dense.
 
 A larger one is kept as it is.
 """
+
+
+def rows_matched(A: Any, b: Any, weights: Any) -> tuple[Any, Any, Labels]:
+    """Return b and the weights of rows in the order of the rows of A, and the names of the columns.
+
+    Rows are matched by their labels where both have some; weights by those of b if A has none.
+    """
+    if type(A) is np.ndarray and type(b) is np.ndarray:  # two arrays have no labels
+        return b, weights, NO_LABELS
+    check_dimensions(b, A, "b", "A")
+    rows = row_labels(A)
+    b = aligned(b, rows, "b", "A")
+    to, rows = ("b", row_labels(b)) if rows is None else ("A", rows)
+    return b, aligned(weights, rows, "weights", to), Labels(column_labels(A), column_labels(b))
 
 
 def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, count
+from conepursuit.matrix_fits.results import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +52,14 @@ class Path(Generic[P]):
         For each number, the atoms of the best fit found with at most so many, and those forced.
     weights : list of arrays
         The weights of these atoms: positive, or for forced atoms zero.
+    labels : Labels
+        The names of the columns of A, where it is a table.
     """
 
     n_atoms: Array
     supports: list[Array]
     weights: list[Vector]
+    labels: Labels = field(default=Labels(), repr=False, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.supports)
@@ -81,6 +85,13 @@ class Path(Generic[P]):
             "weights": weights,
             "x": x,
         }
+
+    def to_frame(self) -> Any:
+        """Return the weights as a pandas DataFrame: a row for each atom, a column for each size."""
+        from pandas import DataFrame
+
+        fits = [self[i] for i in range(len(self))]
+        return DataFrame({fit.n_atoms: fit.x for fit in fits}, index=self.labels.atoms)
 
     def at_most(self, n_atoms: int) -> P:
         """Return the best fit found with at most `n_atoms`."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.status import Status
+
+
+class Labels(NamedTuple):
+    """The names of the atoms and of the targets of a fit, None where the input has none."""
+
+    atoms: Any = None
+    targets: Any = None
 
 
 class NNLSResult(tuple[Any, Any]):
@@ -41,6 +48,8 @@ class NNLSResult(tuple[Any, Any]):
         With ``sum_to=`` or ``sum_at_most=``, mu, the multiplier of the sum of weights: f falls by
         mu for each unit that the sum may grow. A'(A x - b) is -mu on the support, and ``dual`` is
         A'(A x - b) + mu. Without a condition on the sum it is None.
+    labels : Labels
+        The names of the columns of A and of b, where they are tables; `to_frame` uses them.
 
     Notes
     -----
@@ -57,6 +66,7 @@ class NNLSResult(tuple[Any, Any]):
     status: Any
     n_iter: Any
     sum_multiplier: Any
+    labels: Labels = Labels()
 
     def __new__(
         cls,
@@ -80,12 +90,31 @@ class NNLSResult(tuple[Any, Any]):
         return self
 
     def __getnewargs__(self) -> Any:  # so that it can be pickled and copied
-        return tuple(vars(self).values())
+        return tuple(vars(self).values())[:8]
 
     @property
     def support(self) -> Array:
         """Where the weights are positive."""
         return support_of(self.x)
+
+    def named(self, labels: Labels) -> NNLSResult:
+        """Return this result with the names of its atoms and targets."""
+        self.labels = labels
+        return self
+
+    def to_frame(self) -> Any:
+        """Return the weights as a pandas DataFrame, with a row for each atom.
+
+        For one target its columns are "weight" and "dual"; for many it has the weights, with a
+        column for each target. Rows and columns have the names of the columns of A and b.
+
+        >>> import pandas as pd
+        >>> from conepursuit import nnls
+        >>> A = pd.DataFrame({"iron": [1.0, 0.0], "water": [0.0, 2.0]})
+        >>> nnls(A, [3.0, 4.0]).to_frame()["weight"].to_dict()
+        {'iron': 3.0, 'water': 2.0}
+        """
+        return frame_of(self)
 
     def __repr__(self) -> str:
         return described(self)
@@ -114,6 +143,8 @@ class FitResult:
         Why the fit ended.
     n_iter : int or array
         How many steps were made.
+    labels : Labels
+        The names of the columns of A and of the data, where they are tables; `to_frame` uses them.
     """
 
     measure: ClassVar[str] = "value"
@@ -125,6 +156,7 @@ class FitResult:
     proven: Any
     status: Any
     n_iter: Any
+    labels: Labels = field(default_factory=Labels, repr=False)
 
     def __post_init__(self) -> None:
         known = np.isfinite(self.gap)
@@ -137,6 +169,10 @@ class FitResult:
         """Where the weights are positive: indices, or for many targets an array of bool."""
         return support_of(self.x)
 
+    def to_frame(self) -> Any:
+        """Return the weights as a pandas DataFrame, as `NNLSResult.to_frame` does."""
+        return frame_of(self)
+
     def __repr__(self) -> str:
         return described(self)
 
@@ -144,6 +180,15 @@ class FitResult:
 def support_of(x: Array) -> Array:
     """Return the indices of positive weights; for many targets an array of bool."""
     return np.flatnonzero(x) if x.ndim == 1 else x > 0
+
+
+def frame_of(fit: NNLSResult | FitResult) -> Any:
+    """Return the weights of a fit, and of one target the duals, as a pandas DataFrame."""
+    from pandas import DataFrame
+
+    if fit.x.ndim == 1:
+        return DataFrame({"weight": fit.x, "dual": fit.dual}, index=fit.labels.atoms)
+    return DataFrame(fit.x, index=fit.labels.atoms, columns=fit.labels.targets)
 
 
 def described(fit: NNLSResult | FitResult) -> str:

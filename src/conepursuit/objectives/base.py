@@ -39,6 +39,8 @@ class Objective(ABC):
         Whether the Hessian is constant.
     minimizer_bound : float or None
         A bound on ||x*|| over every cone.
+    row_labels, column_labels : pandas.Index, list or None
+        The names of the rows and columns of the data, where these are a table.
     """
 
     shape: tuple[int, ...]
@@ -46,6 +48,8 @@ class Objective(ABC):
     strong_convexity: float = 0.0
     quadratic: bool = False
     minimizer_bound: float | None = None
+    row_labels: Any = None
+    column_labels: Any = None
 
     @abstractmethod
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:

@@ -118,6 +118,7 @@ class FreeIntercept(Objective):
             )
         self.loss, self.shape, self.floor = loss, loss.shape, loss.least_intercept()
         self.smoothness, self.quadratic = loss.smoothness, loss.quadratic
+        self.row_labels = loss.row_labels
         self._last: tuple[Array, float] = np.empty(0), 0.0
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector, as_real_array, inner, overlap
 from conepursuit.atoms.base import Atoms
+from conepursuit.labels import aligned, column_labels, row_labels
 from conepursuit.linear import weighted_squares
 from conepursuit.objectives.base import LARGEST_SCALE, Objective, as_target
 
@@ -48,6 +49,7 @@ class EntrywiseLoss(Objective):
     def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
         self.y, self.weights = observed(y, weights, mask, self.unused)
         self.shape = tuple(self.y.shape)
+        self.row_labels, self.column_labels = row_labels(y), column_labels(y)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape})"
@@ -228,7 +230,8 @@ def observed(y: Any, weights: Any, mask: Any, unused: float) -> tuple[Array, Vec
     """
     if weights is None and mask is None:
         return as_target(y), None
-    data = as_real_array(y, "y").astype(np.float64, copy=False)
+    rows, data = row_labels(y), as_real_array(y, "y").astype(np.float64, copy=False)
+    weights, mask = aligned(weights, rows, "weights", "y"), aligned(mask, rows, "mask", "y")
     full = np.ones(data.shape) if weights is None else _broadcast(weights, data, "weights")
     wrong = ~(np.isfinite(full) & (full >= 0))
     if wrong.any():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, kl_div
 
-from conepursuit.arrays import EPS, Array, as_real_array, is_number
+from conepursuit.arrays import EPS, Array, is_number
 from conepursuit.objectives.entrywise import EntrywiseLoss
 
 BEYOND = 0.01
@@ -47,7 +47,7 @@ class Logistic(EntrywiseLoss):
     bounded_slopes = may_recede = True
 
     def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
-        super().__init__(as_real_array(y, "y"), weights=weights, mask=mask)
+        super().__init__(y, weights=weights, mask=mask)
         labels = np.unique(self.y[self.counted])
         if not (np.isin(labels, (0, 1)).all() or np.isin(labels, (-1, 1)).all()):
             shown = ", ".join(f"{label:g}" for label in labels[:5])

@@ -140,12 +140,12 @@ def penalty_grid(largest: float, n_penalties: int, ratio: float) -> Vector:
     return largest * np.geomspace(1.0, float(ratio), count(n_penalties, "n_penalties"))
 
 
-def descending(penalties: Any) -> Vector:
+def descending(penalties: Any, name: str = "penalties") -> Vector:
     """Return penalties from large to small; negative or infinite ones raise a ValueError."""
-    given = as_real_array(penalties, "penalties").astype(np.float64).reshape(-1)
+    given = as_real_array(penalties, name).astype(np.float64).reshape(-1)
     if not len(given) or not np.isfinite(given).all() or given.min() < 0:
         raise ValueError(
-            f"penalties must be finite numbers that are not negative, at least one; got {given}."
+            f"{name} must be finite numbers that are not negative, at least one; got {given}."
         )
     lambdas: Vector = np.sort(given)[::-1]
     return lambdas

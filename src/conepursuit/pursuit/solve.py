@@ -263,7 +263,7 @@ class _Watch:
             if len(keys) > (self.limits.max_atoms or inf):
                 raise ValueError(
                     f"f is finite from {len(keys)} atoms on, as far as can be seen, but max_atoms "
-                    f"is {self.limits.max_atoms}. Raise it, or give start=."
+                    f"is {self.limits.max_atoms}. Raise it, or start where f is finite."
                 )
             which = f"atom {keys[0]!r}" if len(keys) == 1 else f"the sum of {len(keys)} atoms"
             self.trace.start = f"multiple of {which}"

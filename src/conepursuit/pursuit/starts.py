@@ -9,8 +9,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones, zeros
-from conepursuit.atoms.base import Atoms
+from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.atoms.vectors import UnitVectors
+from conepursuit.labels import order_of
 from conepursuit.low_rank import FactoredTensor
 from conepursuit.objectives.base import Objective, check_real
 from conepursuit.pursuit.domains import Domain, describe
@@ -42,6 +44,18 @@ def check_fit(objective: Objective, domain: Domain) -> None:
             f"atoms of {describe(domain)} have shape {tuple(domain.atoms.shape)}. "
             "They must agree; atoms are columns."
         )
+    check_rows(objective, domain.atoms)
+
+
+def check_rows(objective: Objective, atoms: AtomSet) -> None:
+    """Raise ValueError if atoms and data have row labels that differ, or stand in other orders."""
+    if isinstance(atoms, Dictionary) and objective.row_labels is not None:
+        order = order_of(atoms.row_labels, objective.row_labels, "the dictionary", "the data")
+        if order is not None:
+            raise ValueError(
+                "the rows of the dictionary are in another order than those of the data. Use "
+                "Dictionary(D.loc[y.index]), with D the table and y the data."
+            )
 
 
 def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
@@ -121,7 +135,7 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
     if level is None:
         raise ValueError(
             f"{objective!r}, or its gradient, is infinite or NaN at the origin, and at every "
-            "multiple of the array of ones. Give start=, a point where both are finite."
+            "multiple of the array of ones. Start from a point where both are finite."
         )
     # If the data are constant, all slopes are zero at the best multiple, but not below it.
     atoms, x, margin = domain.atoms.empty(), objective.origin(), 0.9 * level
@@ -163,7 +177,7 @@ def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
     raise ValueError(
         f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
         "entry of the data is positive where all atoms are zero. Mask such entries, add an "
-        "atom that reaches them, or give start=."
+        "atom that reaches them, or start where f is finite."
     )
 
 

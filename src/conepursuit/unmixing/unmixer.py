@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from conepursuit.arrays import Array, Vector, as_float_array, count
+from conepursuit.arrays import Array, Vector, as_float_array, count, is_number
 from conepursuit.least_squares.api import nnls
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.losses import loss_named, named_losses
@@ -283,11 +283,13 @@ class Unmixer(TransformerMixin, BaseEstimator):
                 "n_endmembers, or the endmembers themselves, must be given. "
                 "conepursuit.unmixing.hysime estimates a number, often too large a one."
             )
-        if self.extractor not in EXTRACTORS:
+        if not isinstance(self.extractor, str) or self.extractor not in EXTRACTORS:
             raise ValueError(
                 f"extractor must be one of {', '.join(map(repr, EXTRACTORS))}; got "
                 f"{self.extractor!r}."
             )
+        if self.no_data is not None and not is_number(self.no_data):
+            raise ValueError(f"no_data must be a number; got {self.no_data!r}.")
         special = self.sum_to_one or self.max_endmembers is not None
         if special and self.loss != "squared_error":
             raise ValueError(
