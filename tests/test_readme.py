@@ -1,12 +1,15 @@
 """What the README claims is run."""
 
 import re
+from inspect import signature
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
 
 import conepursuit
 
@@ -97,6 +100,44 @@ def test_every_name_in_the_tables_exists():
         others = ("LinearOperator", "True", "False", "ConvergenceWarning", "Lasso", "SparseCoder",
                   "NMF")  # fmt: skip
         assert hasattr(conepursuit, name) or name in others, name
+
+
+def calls_in_tables(page):
+    """Return the pieces of code in tables of a page that are calls."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return [code for row in rows for code in re.findall(r"`([\w.]+\(.*?\))`", row)]
+
+
+def table_scope():
+    """Return values for the names that calls in the tables of the docs use."""
+    rng = np.random.default_rng(0)
+    A = rng.random((30, 8))
+    b = rng.poisson(A @ (10 * rng.random(8))).astype(float) + 1
+    scope = {name: getattr(conepursuit, name) for name in conepursuit.__all__}
+    scope |= {"A": A, "D": A, "B": A, "X": csr_array(A), "Q": A.T @ A, "c": A.T @ b, "b": b}
+    scope |= {"y": np.ones(30), "k": 3, "n": 4, "s": 5.0, "delta": 2.0, "beta": 1.5, "e": 0.1}
+    scope |= {"radius": 1.0, "your_oracle": lambda g: -g, "your_function": lambda x: (x @ x, 2 * x)}
+    scope["loss"] = scope["f"] = scope["objective"] = conepursuit.LeastSquares(b)
+    scope["atoms"] = conepursuit.Dictionary(A)
+    scope["domain"] = conepursuit.Cone(scope["atoms"])
+    scope["algorithm"] = conepursuit.FCMP()
+    return scope
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/choosing.md", "docs/parts.md"])
+def test_every_call_in_a_table_runs(page):
+    scope = table_scope()
+    for code in calls_in_tables(page):
+        name = code.split("(")[0]
+        kind = getattr(conepursuit, name, None)
+        if name in ("Lasso", "from_estimator"):  # not a name of this library, or a method
+            continue
+        if isinstance(kind, type) and issubclass(kind, BaseEstimator):  # the names of parameters
+            for given in re.findall(r"[\w]+(?==)|[\w]+(?=[,)])", code.replace("...", "")):
+                assert given in signature(kind).parameters or f'"{given}"' in code, (code, given)
+        else:
+            eval(code, scope | {"shape": (4, 5, 6) if "Tensor" in name else (4, 5)})
 
 
 def test_ci_runs_the_commands_of_the_readme():

@@ -38,7 +38,6 @@ DESIGN = np.random.default_rng(1).random((40, 6))
         (lambda X, y: ConicCoder(np.ones((3, 5))).fit(X), "atoms of 5 features, but X has 6"),
         (lambda X, y: ConicCoder(np.ones((3, 6)), max_atoms=0).fit(X), "max_atoms"),
         (lambda X, y: ConicRegressorCV(choose="tol").fit(X, y), 'choose must be "alpha"'),
-        (lambda X, y: ConicRegressorCV("poisson", fit_intercept=False).fit(X, y), "Give alphas"),
         (lambda X, y: ConicRegressorCV(alphas=[-1.0]).fit(X, y), "not negative"),
         (lambda X, y: ConicRegressorCV(eps=2.0).fit(X, y), "eps must lie between 0 and 1"),
         (lambda X, y: ConicRegressorCV(alphas=0).fit(X, y), "alphas must be penalties, or how"),

@@ -81,10 +81,21 @@ def test_any_algorithm_and_any_set():
     np.testing.assert_allclose(path.results[1].x, [2.4, 3.2, 0.0], atol=1e-4)
 
 
-def test_counts_need_penalties():
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
+def test_penalties_of_counts_reach_from_a_tenth_of_the_fit_to_nearly_all_of_it(unit):
+    rng = np.random.default_rng(3)
+    A = rng.random((30, 8))
+    counts = rng.poisson(A @ (10 * rng.random(8)))
+    path = penalty_path(Poisson(counts), Dictionary(unit * A), n_penalties=10)
+    sums = np.array([result.x.sum() for result in path.results]) / counts.sum()
+    assert 0.05 < sums[0] < 0.2
+    assert 0.97 < sums[-1] < 1.0
+    assert (np.diff(sums) > 0).all()
+    assert all(result.certificate.proven for result in path.results)
+
+
+def test_counts_with_penalties_of_ones_own():
     counts, A = np.array([3.0, 0.0, 2.0]), Dictionary(np.eye(3) + 0.1)
-    with pytest.raises(ValueError, match="Give the penalties"):
-        penalty_path(Poisson(counts), A)
     path = penalty_path(Poisson(counts), A, penalties=[0.0, 1.0, 5.0])
     assert all(result.certificate.proven for result in path.results)
     assert penalty_path(KullbackLeibler(counts, shift=0.1), A, n_penalties=3).n_atoms[0] == 0

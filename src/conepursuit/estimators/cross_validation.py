@@ -46,7 +46,7 @@ class ConicRegressorCV(LinearRegressor):
     alphas : int or array_like
         The penalties to choose from, or how many; then they fall geometrically from the least one
         at which all coefficients are zero. Without an intercept there is none for "poisson" and
-        "kullback_leibler".
+        "kullback_leibler", and they fall from one that shrinks a first fit to a tenth.
     eps : float
         The last penalty as a share of the first, if they are not given.
     max_atoms : int, optional
@@ -150,13 +150,7 @@ class ConicRegressorCV(LinearRegressor):
         if not is_integer(self.alphas):
             return descending(self.alphas, "alphas")
         X, objective, _ = prepared(X, loss, self.fit_intercept)
-        try:
-            largest = largest_penalty(objective, Dictionary(X)) / total_weight(loss)
-        except ValueError as reason:
-            raise ValueError(
-                f"no penalty makes all coefficients zero: {self.loss!r} is infinite there without "
-                "an intercept. Give alphas, the penalties to choose from, or fit_intercept=True."
-            ) from reason
+        largest = largest_penalty(objective, Dictionary(X)) / total_weight(loss)
         return penalty_grid(largest, self.alphas, self.eps)
 
     def _judged(

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array, count, is_finite, is_number
+from conepursuit.arrays import Array, Vector, as_real_array, count, inner, is_finite, is_number
 from conepursuit.atoms.base import AtomSet
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import FCMP, Algorithm
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.results import Result
 from conepursuit.pursuit.solve import minimize
-from conepursuit.pursuit.starts import check_fit
+from conepursuit.pursuit.starts import best_multiple, check_fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,8 @@ def penalty_path(
         Such as ``Dictionary(D)``.
     penalties : array_like, optional
         The values of lambda; they are taken from large to small. By default they fall
-        geometrically from the least one at which the origin is optimal.
+        geometrically from the least one at which the origin is optimal, or, where f is infinite
+        there, from one that shrinks a first fit to a tenth.
     n_penalties : int
         How many, if they are not given.
     ratio : float
@@ -122,15 +123,23 @@ def penalty_path(
     return PenaltyPath(lambdas, results)
 
 
+SHRUNK = 0.1
+"""Where f is infinite at the origin, the first penalty shrinks a first fit to this share of it."""
+
+
 def largest_penalty(objective: Objective, atoms: AtomSet) -> float:
-    """Return the least lambda at which the origin is optimal, max_a -<grad f(0), a>."""
+    """Return the least lambda at which the origin is optimal, max_a -<grad f(0), a>.
+
+    Where f is infinite at the origin, as for `Poisson`, or infinitely steep, no lambda makes it
+    optimal. Then it is the lambda under which the best multiple of a first fit x, that of a few
+    atoms with weights of sum w, is `SHRUNK` x: minus the slope <grad f(SHRUNK x), x> / w.
+    """
     value, gradient = objective.value_and_gradient(objective.origin())
-    if not (isfinite(value) and is_finite(gradient)):
-        raise ValueError(
-            f"{objective!r} is infinite at the origin or infinitely steep, which is optimal for no "
-            "penalty. Give the penalties."
-        )
-    return max(0.0, -float(atoms.lmo(gradient).inner(gradient)[0])) / (atoms.accuracy or 1.0)
+    if isfinite(value) and is_finite(gradient):
+        return max(0.0, -float(atoms.lmo(gradient).inner(gradient)[0])) / (atoms.accuracy or 1.0)
+    first = best_multiple(objective, Cone(atoms))
+    slope = inner(objective.value_and_gradient(SHRUNK * first.x)[1], first.x)
+    return max(0.0, -slope) / first.size
 
 
 def penalty_grid(largest: float, n_penalties: int, ratio: float) -> Vector:
