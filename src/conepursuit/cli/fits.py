@@ -125,13 +125,13 @@ def relative_gaps(problem: Problem, b: Array, gap: Array, value: Array) -> Array
     """
     A, n = problem.A.values, problem.A.values.shape[1]
     columns = b.reshape(len(b), -1)
-    t = np.zeros(columns.shape[1])
+    start, t = np.zeros(columns.shape), np.zeros(columns.shape[1])
     with np.errstate(all="ignore"):
         if LOSSES[problem.loss].counts:
             t = columns.sum(axis=0) / (A.sum() + problem.penalty * n)
-        there = problem.loss_of(columns).losses(np.outer(A @ np.ones(n), t)).sum(axis=0)
-        decrease = there + problem.penalty * n * t - value
-        return np.where(decrease > 0, gap / decrease, np.nan)
+            start = np.outer(A.sum(axis=1), t)
+        there = problem.loss_of(columns).losses(start).sum(axis=0) + problem.penalty * n * t
+        return np.where(there > value, gap / (there - value), np.nan)
 
 
 def write_fit(path: Path, problem: Problem, fit: Fit) -> None:
