@@ -363,11 +363,12 @@ def test_a_fit_that_gains_nothing_has_no_relative_gap(capsys):
     np.save("A.npy", np.eye(2))
     np.save("b.npy", [-1.0, -2.0])
     _, out, _ = run(capsys, "solve", "A.npy", "b.npy", "--out", "x.json")
-    assert "decrease" not in out
+    assert "no decrease since x = 0" in out
     assert answer()["targets"][0]["relative_gap"] is None
     np.save("b.npy", [[-1.0, -1.0], [-2.0, -2.0]])
     out = run(capsys, "solve", "A.npy", "b.npy")[1]
     assert re.search("gap / decrease +- +- +- *\n", out)
+    assert "decrease  of that since x = 0; none for 2 of 2 targets" in out
 
 
 def test_a_row_is_to_be_transposed(data, capsys):

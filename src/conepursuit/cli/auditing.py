@@ -12,6 +12,7 @@ from conepursuit.arrays import Array
 from conepursuit.cli import DONE, NOT_CONVERGED, complain
 from conepursuit.cli.display import (
     RELATIVE,
+    decrease_in_words,
     facts,
     gap_in_words,
     heading,
@@ -51,7 +52,7 @@ def audit(A: str, b: str, x: str, layout: Layout = DETECT, **options: Any) -> in
         summary = table(f"{title}, {len(gap)} targets", ("", "least", "median", "largest"), rows)
         lines = [
             ("gap", f"of {problem.objective}"),
-            ("decrease", f"of that since {problem.start}"),
+            decrease_in_words(problem, relative),
             ("proven", f"{int(proven.sum())} of {len(gap)}"),
         ]
         console.print(Group(summary, facts(lines)))

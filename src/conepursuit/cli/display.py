@@ -86,8 +86,8 @@ def show_fit(console: Console, problem: Problem, fit: Fit) -> None:
         ("support", f"{len(support)} of {len(x)} atoms"),
         (problem.measure, f"{fit.measure[0]:.6g}  ({formula(problem)})"),
         ("gap", gap_in_words(fit.gap[0], bool(fit.proven[0]), problem.objective)),
-        *relative_in_words(problem, fit.relative_gap[0]),
         *limit_in_words(problem),
+        *relative_in_words(problem, fit.relative_gap[0]),
         ("status", f"{status.name}: {status.value}"),
     ]
     console.print(Group(table(heading(problem), ("atom", "weight"), rows, note), facts(lines)))
@@ -101,9 +101,18 @@ def gap_in_words(gap: float, proven: bool, objective: str) -> str:
 
 
 def relative_in_words(problem: Problem, relative: float) -> list[tuple[str, str]]:
-    """Return a relative gap and what it is relative to, where it is known."""
+    """Return a relative gap and what it is relative to, if there is a gap."""
+    if np.isnan(relative):
+        return [("", f"no decrease since {problem.start}")]
     known = np.isfinite(relative)
     return [("", f"{relative:.2g} of its decrease since {problem.start}")] if known else []
+
+
+def decrease_in_words(problem: Problem, relative: Array) -> tuple[str, str]:
+    """Return what the relative gaps of many targets are relative to."""
+    none = int(np.isnan(relative).sum())
+    but = f"; none for {none} of {len(relative)} targets" if none else ""
+    return "decrease", f"of that since {problem.start}{but}"
 
 
 def limit_in_words(problem: Problem) -> list[tuple[str, str]]:
@@ -123,8 +132,8 @@ def show_fits(console: Console, problem: Problem, fit: Fit) -> None:
     counts = Counter(status.name for status in fit.status)
     lines = [
         ("gap", f"of {problem.objective}"),
-        ("decrease", f"of that since {problem.start}"),
         *limit_in_words(problem),
+        decrease_in_words(problem, fit.relative_gap),
         ("proven", f"{int(np.sum(fit.proven))} of {n_targets}"),
         ("status", ", ".join(f"{name} {number}" for name, number in counts.most_common())),
     ]
