@@ -1,5 +1,6 @@
 """What the README claims is run."""
 
+import gzip
 import re
 from inspect import signature
 from pathlib import Path
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
 import conepursuit
+from conepursuit.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -70,6 +72,54 @@ def test_the_examples_of_the_docs_run(page):
         for part in parts:  # complete, and short
             lines = part[part.index("class ") :].strip().splitlines()
             assert len([line for line in lines if line.strip()]) <= 15
+
+
+def write_files_of_the_command_line():
+    """Write the files that docs/command_line.md names, with made numbers, in the same formats."""
+    rng = np.random.default_rng(0)
+    bases = "ACGT"
+    names = [(f"{b}>{c}", a + b + d) for b in "CT" for c in bases if c != b
+             for a in bases for d in bases]  # fmt: skip
+    channels = [f"{context[0]}[{change}]{context[2]}" for change, context in names]
+    A, B = rng.dirichlet(np.ones(96), 8).T, rng.poisson(50, (96, 3))
+    order = rng.permutation(96)
+
+    def lines(separator, head, rows, values):
+        cells = ([*row, *map(str, v)] for row, v in zip(rows, values.tolist(), strict=True))
+        return "\n".join(separator.join(line) for line in [head, *cells]) + "\n"
+
+    signatures = ["Type", *(f"SBS{j}" for j in range(8))]
+    tumours = [f"Liver-HCC::SP{j}" for j in range(3)]
+    catalogue = lines(
+        ",", ["Mutation type", "Trinucleotide", *tumours], [names[i] for i in order], B[order]
+    )
+    by_name = [[channel] for channel in channels]
+    texts = {
+        "COSMIC_v3.4_SBS_GRCh37.txt": lines("\t", signatures, by_name, A),
+        "panel.tsv": lines("\t", ["Type", *tumours], by_name[:40], B[:40]),
+        "spectrum.txt": "".join(f"{value}\n" for value in A @ rng.random(8)),
+        "samples_by_row.csv": lines(",", ["id", *channels], [[t] for t in tumours], B.T),
+    }
+    for name, text in texts.items():
+        Path(name).write_text(text, encoding="utf-8")
+    with gzip.open("WGS_PCAWG.96.csv.gz", "wt") as file:
+        file.write(catalogue)
+    with gzip.open("library.tsv.gz", "wt") as file:
+        file.write(lines("\t", signatures[1:], [[]] * 96, A))
+    np.savez("arrays.npz", A=A, b=B[:, 0])
+
+
+def test_the_commands_of_the_docs_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_files_of_the_command_line()
+    page = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    commands = "".join(re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)).splitlines()
+    assert len(commands) == 9
+    for command in commands:
+        program, *arguments = command.split()
+        assert program == "conepursuit"
+        assert main(arguments) == 0, (command, capsys.readouterr().err)
+    assert "dropped are 56 of COSMIC_v3.4_SBS_GRCh37.txt and 0 of panel" in capsys.readouterr().out
 
 
 def test_the_page_on_the_theory_says_what_is_true():

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 
 from conepursuit import (
     ConicRegressor,
@@ -26,6 +27,8 @@ from conepursuit import (
     nnls,
 )
 from conepursuit.cli import fits, main
+from conepursuit.cli.problems import read_problem
+from conepursuit.losses import LOSSES
 
 COMMANDS = ("solve", "factorize", "unmix", "demo", "reproduce", "datasets")
 
@@ -84,10 +87,7 @@ def test_every_command_has_an_example(name, capsys):
 
 
 def test_without_a_command_the_help_is_printed(capsys):
-    code, out, err = run(capsys)
-    assert code in (0, 2)  # by the version of typer
-    assert "Usage: conepursuit" in out + err
-    assert "conepursuit:" not in err
+    assert run(capsys) == run(capsys, "--help")
 
 
 def test_help_imports_nothing_that_computes():
@@ -98,7 +98,7 @@ from conepursuit.cli import main
 assert main(["solve", "--help"]) == 0
 heavy = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "conepursuit")
 new = {name for name in set(sys.modules) - before if name.split(".")[0] in heavy}
-assert new == {"conepursuit.cli", "conepursuit.cli.app"}, new
+assert new == {"conepursuit.cli", "conepursuit.cli.app", "conepursuit.cli.options"}, new
 assert not {"sklearn", "matplotlib"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
@@ -229,12 +229,12 @@ def test_many_targets(loss, data, capsys, monkeypatch):
 
 def test_progress_is_told_part_by_part(data):
     steps = []
-    problem = fits.read_problem("A.npy", "B.npy")
+    problem = read_problem("A.npy", "B.npy")
     assert fits.fit_all(problem, steps.append).x.shape == (40, 7)
     assert steps == [1] * 7
     np.save("B.npy", np.ones((30, 120)))
     steps.clear()
-    fits.fit_all(fits.read_problem("A.npy", "B.npy"), steps.append)
+    fits.fit_all(read_problem("A.npy", "B.npy"), steps.append)
     assert steps == [3] * 40
 
 
@@ -299,9 +299,83 @@ def test_an_audit_without_a_gap_is_not_proven(data, capsys, monkeypatch):
     assert "3 of 7" in out
 
 
+@pytest.mark.parametrize("limit", [(), ("--max-atoms", 30)])
+def test_the_parameter_of_a_loss_and_a_tolerance_are_passed_on(limit, data, capsys):
+    options = ("--loss", "huber", "--delta", 0.05, "--out", "x.json", *limit)
+    _, out, _ = run(capsys, "solve", "A.npy", "b.npy", *options)
+    assert "delta 0.05" in out
+    fine = answer()
+    best = nnfit(Huber(data.b, 0.05), data.A).value
+    assert fine["targets"][0]["value"] == pytest.approx(best)
+    run(capsys, "solve", "A.npy", "b.npy", *options, "--tol", 0.1)
+    coarse = answer()
+    assert (fine["delta"], fine["tol"], coarse["tol"]) == (0.05, None, 0.1)
+    assert 1e-3 < coarse["targets"][0]["relative_gap"] <= 0.1
+    assert fine["targets"][0]["relative_gap"] <= 1e-8
+
+
+def test_a_tolerance_reaches_nnls_the_audit_and_the_sweeps(data, capsys, monkeypatch):
+    seen = {}
+
+    def nnls_with(A, b, *, tol, max_atoms):
+        seen["tol"] = tol
+        return nnls(A, b)
+
+    monkeypatch.setattr(fits, "nnls", nnls_with)
+    assert run(capsys, "solve", "A.npy", "b.npy", "--tol", 0.25)[0] == 0
+    assert seen["tol"] == 0.25
+    assert run(capsys, "solve", "A.npy", "b.npy")[0] == 0
+    assert seen["tol"] == 0.0
+    np.save("x.npy", 0.99 * nnls(data.A, data.b).x)
+    audit = ("solve", "A.npy", "b.npy", "--certify", "x.npy")
+    code, _, err = run(capsys, *audit, "--tol", 1e-5)
+    assert (code, "more than 1e-05 of the decrease" in err) == (1, True)
+    assert run(capsys, *audit, "--tol", 0.1)[0] == 0
+    sweeps = [
+        int(re.findall(r"sweeps +(\d+)", run(capsys, "factorize", "A.npy", *options)[1])[0])
+        for options in (("--components", 3), ("--components", 3, "--tol", 0.1))
+    ]
+    assert sweeps[1] < sweeps[0]
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "kullback_leibler"])
+@pytest.mark.parametrize(("penalty", "limit"), [(0.0, ()), (0.7, ()), (0.7, ("--max-atoms", 2))])
+def test_relative_gaps_are_over_the_decrease(loss, penalty, limit, data, capsys):
+    options = ("--loss", loss, "--penalty", penalty, *limit, "--out", "x.json")
+    _, out, _ = run(capsys, "solve", "A.npy", "B.npy", *options)
+    counts = loss in ("poisson", "kullback_leibler")
+    start = "the best equal weights" if counts else "x = 0"
+    assert re.search(r"^ +gap / decrease +\S+ +\S+ +\S+ *$", out, re.MULTILINE)
+    assert f"decrease  of that since {start}" in out
+    x = weights(answer())
+    for i, target in enumerate(answer()["targets"]):
+        f = LOSSES[loss].of(data.B[:, i])
+
+        def value(weights, f=f):
+            return f.value(data.A @ weights) + penalty * weights.sum()
+
+        first = value(np.zeros(40))
+        if counts:
+            first = minimize_scalar(lambda t, f=value: f(np.full(40, t)), bounds=(1e-3, 1)).fun
+        expected = target["gap"] / (first - value(x[:, i]))
+        assert target["relative_gap"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_fit_that_gains_nothing_has_no_relative_gap(capsys):
+    np.save("A.npy", np.eye(2))
+    np.save("b.npy", [-1.0, -2.0])
+    _, out, _ = run(capsys, "solve", "A.npy", "b.npy", "--out", "x.json")
+    assert "no decrease since x = 0" in out
+    assert answer()["targets"][0]["relative_gap"] is None
+    np.save("b.npy", [[-1.0, -1.0], [-2.0, -2.0]])
+    out = run(capsys, "solve", "A.npy", "b.npy")[1]
+    assert re.search("gap / decrease +- +- +- *\n", out)
+    assert "decrease  of that since x = 0; none for 2 of 2 targets" in out
+
+
 def test_a_row_is_to_be_transposed(data, capsys):
     np.save("row.npy", data.b[None])
-    assert run(capsys, "solve", "A.npy", "row.npy")[2].endswith("for 30 x 40. Transpose it.\n")
+    assert run(capsys, "solve", "A.npy", "row.npy")[2].endswith("for 30 x 40. Use --transpose B.\n")
     assert "ranspose" not in run(capsys, "solve", "A.npy", "A.npy", "--certify", "b.npy")[2]
 
 
@@ -412,6 +486,8 @@ def test_an_interrupt_is_one_line_and_leaves_no_file(data):
 import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 from conepursuit.cli import fits, main
+from conepursuit.cli.problems import read_problem
+from conepursuit.losses import LOSSES
 def nnls(*args, **options):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
@@ -451,6 +527,13 @@ WRONG = {
     "solve A.npy b.npy --penalty inf": "penalty must be non-negative and finite; got inf",
     "solve A.npy b.npy --max-atoms 0": "--max-atoms",
     "solve A.npy b.npy --certify b.npy --loss huber": "--certify audits a fit by least squares",
+    "solve A.npy b.npy --delta 2": "--delta is the parameter of --loss huber; got squared_error",
+    "solve A.npy b.npy --loss huber --delta 0": "delta",
+    "solve A.npy b.npy --tol -1": "--tol",
+    "solve A.npy b.npy --match": "--match needs names of rows in both files; A.npy has none",
+    "solve A.npy b.npy --transpose X": "--transpose",
+    "solve A.npy b.npy --transpose A": "b.npy must have a row for each of the 40 rows of A.npy",
+    "solve A.npy b.npy --certify b.npy --delta 2": "--certify audits a fit by least squares",
     "solve A.npy b.npy --certify b.npy --out x.csv": "--certify audits a fit by least squares",
     "solve A.npy b.npy --certify b.npy": "b.npy must hold a weight for each column of A.npy",
     "solve A.npy b.npy --certify no.json": "no.json: no such file or directory",

@@ -1,7 +1,10 @@
 """The files of the command line: what is read from them, and how they are written."""
 
+import bz2
 import csv
+import gzip
 import json
+import lzma
 import os
 import zipfile
 from io import BytesIO
@@ -12,7 +15,6 @@ import pytest
 from scipy import io, sparse
 
 from conepursuit.cli import main, reading
-from conepursuit.cli.fits import read_problem
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import read, read_matrix, read_targets
 from conepursuit.cli.writing import replacing, write_csv, write_json, write_npy
@@ -130,9 +132,9 @@ def test_options_settle_all_tables_of_a_command(capsys):
     assert "Use --row-names or --no-row-names" in capsys.readouterr().err
     assert main(["solve", "A.csv", "b.csv", "--row-names", "--out", "x.csv"]) == 0
     out = capsys.readouterr().out
-    assert "A.csv: 3 x 2, header, row names\nb.csv: 3, header, row names\n" in out
+    assert "A.csv: 3 x 2, header, row names\nb.csv: 3 x 1, header, row names\n" in out
     assert main(["solve", "A.csv", "b.csv", "--row-names", "--certify", "x.csv"]) == 0
-    assert "x.csv: 2, header, row names\n" in capsys.readouterr().out
+    assert "x.csv: 2 x 1, header, row names\n" in capsys.readouterr().out
     assert main(["solve", "A.csv", "b.csv", "--no-row-names", "--out", "x.csv"]) == 0
     assert "b.csv: 3 x 2, header, no row names\n" in capsys.readouterr().out
     assert main(["solve", "A.csv", "b.csv", "--no-row-names", "--certify", "x.csv"]) == 0
@@ -148,7 +150,82 @@ def test_rows_that_do_not_agree_say_what_was_understood(capsys):
     save("b.csv", "1\n2\n3\n")
     assert main(["solve", "A.csv", "b.csv"]) == 2
     err = capsys.readouterr().err
-    assert "A.csv was read with header, no row names. b.csv was read with no header" in err
+    assert (
+        "A.csv was read as 2 x 2, header, no row names. b.csv was read as 3 x 1, no header" in err
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["a\tb\n1\t2\n3\t4.5\n", "\na,b\n1,2\n3,4.5", "a b\n1  2 \n 3 4.5\n"]
+)
+def test_what_separates_cells_of_txt_is_told_by_its_first_line(text):
+    data = read(save("x.txt", f"\ufeff{text}"))
+    assert (data.values.tolist(), data.columns) == (NUMBERS, ["a", "b"])
+    assert read(save("one.txt", "1\n2\n")).values.tolist() == [[1.0], [2.0]]
+
+
+SUBSTITUTIONS = "Mutation type,Trinucleotide,s,t\nC>A,ACA,1,2\nT>G,GTC,3,4.5\n"
+
+
+@pytest.mark.parametrize("heading", ["Mutation type,Trinucleotide", "Type,SubType", ","])
+@pytest.mark.parametrize("row_names", [None, True])
+def test_a_change_and_its_context_are_one_name(heading, row_names):
+    text = SUBSTITUTIONS.replace("Mutation type,Trinucleotide", heading)
+    data = read(save("x.csv", text), Layout(row_names=row_names))
+    assert data.values.tolist() == NUMBERS
+    assert (data.columns, data.rows) == (["s", "t"], ["A[C>A]A", "G[T>G]C"])
+    assert data.understood == "2 x 2, header, row names in two columns"
+
+
+def test_what_is_no_change_and_context():
+    with pytest.raises(ValueError, match="got 'T>G' and 'GAC' on line 3"):
+        read(save("x.csv", SUBSTITUTIONS.replace("GTC", "GAC")))
+    with pytest.raises(ValueError, match="must hold numbers; got 'AAA' on line 2"):
+        read(save("x.csv", SUBSTITUTIONS.replace("ACA", "AAA")))
+
+
+COMPRESSED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def compress(name, suffix):
+    with COMPRESSED[suffix](f"{name}{suffix}", "wb") as file:
+        file.write(Path(name).read_bytes())
+    os.remove(name)
+    return f"{name}{suffix}"
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_every_format_is_read_compressed(suffix):
+    save("x.csv", "1,2\n3,4.5\n")
+    save("x.tsv", "1\t2\n3\t4.5\n")
+    save("x.txt", "1 2\n3 4.5\n")
+    np.save("x.npy", NUMBERS)
+    np.savez("x.npz", a=NUMBERS, b=np.zeros(1))
+    sparse.save_npz("s.npz", sparse.csr_array(NUMBERS))
+    io.mmwrite("x.mtx", sparse.coo_array(NUMBERS))
+    for name in ("x.csv", "x.tsv", "x.txt", "x.npy", "x.npz", "s.npz", "x.mtx"):
+        given = compress(name, suffix) + (":a" if name == "x.npz" else "")
+        values = read(given).values
+        assert (values.toarray() if sparse.issparse(values) else values).tolist() == NUMBERS
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+@pytest.mark.parametrize("name", ["x.csv", "x.npy", "x.mtx", "x.npz"])
+def test_damaged_compressed_files_are_named(name, suffix):
+    save(f"{name}{suffix}", "1,2\n3,4.5\n")
+    with pytest.raises(ValueError, match=f"{name}{suffix} is not a {suffix} file, or is damaged"):
+        read(f"{name}{suffix}")
+    np.save("x.npy", NUMBERS)
+    cut = Path(compress("x.npy", suffix)).read_bytes()[:-10]
+    Path(f"{name}{suffix}").write_bytes(cut)
+    with pytest.raises(ValueError, match=f"{name}{suffix} is not a .* file, or is damaged|UTF-8"):
+        read(f"{name}{suffix}")
+
+
+def test_a_long_cell_is_cut_in_messages():
+    with pytest.raises(ValueError, match=r"got 'r.*\.\.\..*' on line 2") as caught:
+        read(save("x.csv", "a\tb\nr" + "\t0.25" * 99 + "\n"))
+    assert len(str(caught.value)) < 200
 
 
 def test_a_table_keeps_every_digit():
@@ -327,25 +404,16 @@ def test_what_is_no_file_that_can_be_read(tmp_path):
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises(ValueError, match=r"folder.npy must be a file, .*; it is a folder"):
         read("folder.npy")
-    with pytest.raises(ValueError, match=r"x.txt must be a file with the suffix .npy, .*'.txt'"):
-        read(save("x.txt", "1 2"))
+    with pytest.raises(ValueError, match=r"x.dat.gz must be a file with the suffix .*'.dat'"):
+        read(save("x.dat.gz", "1 2"))
     with pytest.raises(ValueError, match=r"no.npz: there is no such file"):
         read("no.npz:A")
-
-
-def test_names_of_rows_must_agree():
-    save("A.csv", "id,a,b\nr,1,2\ns,3,4\n")
-    save("b.csv", "id,y\ns,1\nr,2\n")
-    with pytest.raises(ValueError, match="row 0 is 'r' in one and 's' in the other"):
-        read_problem("A.csv", "b.csv")
-    save("b.csv", "id,y\nr,1\ns,2\n")
-    assert read_problem("A.csv", "b.csv").b.values.tolist() == [1.0, 2.0]
 
 
 def test_weights_of_other_atoms_are_not_audited(capsys):
     save("A.csv", "a,b\n1,0\n0,1\n")
     save("b.csv", "1\n2\n")
-    for names, expected in (("ab", 0), ("01", 0), ("ba", 2)):
+    for names, expected in (("ab", 0), ("01", 0), ("ac", 2), ("ba", 1)):
         save("x.csv", f"atom,weight\n{names[0]},1\n{names[1]},2\n")
         assert main(["solve", "A.csv", "b.csv", "--certify", "x.csv"]) == expected
     assert "the names of atoms in x.csv must be those of A.csv" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """``conepursuit unmix``: maps of every format, interrupts, and what it says of bad input."""
 
+import gzip
 import json
 import shutil
 import signal
@@ -208,6 +209,10 @@ def test_a_library_may_hold_spectra_as_columns_or_rows(way, scene, tmp_path, cap
     again = run(capsys, "scene.npy", "--library", "maps/endmembers.csv", "--out", "again")
     assert again[0] == 0
     assert map_bytes(tmp_path / "again") == map_bytes(tmp_path / "maps")
+    with gzip.open("library.txt.gz", "wb") as file:
+        file.write((tmp_path / "maps" / "endmembers.csv").read_bytes())
+    assert run(capsys, "scene.npy", "--library", "library.txt.gz", "--out", "third")[0] == 0
+    assert map_bytes(tmp_path / "third") == map_bytes(tmp_path / "maps")
 
 
 @pytest.mark.usefixtures("quick")

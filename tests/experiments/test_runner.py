@@ -187,3 +187,18 @@ def test_nnomp_is_fcmp():
         outcomes["NNOMP"].mean, outcomes["FCMP variant 1"].mean, atol=1e-9 * (y @ y)
     )
     assert nnomp(atoms, y, 50).weights.min() >= 0
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_tables_cut_no_number_on_a_narrow_terminal(columns):
+    table = Table(
+        "title", ("method", *(f"t = {t}" for t in (10, 20, 50)), "bad steps", "atoms", "µs/step"),
+        [("method with a name", "1.5e-01", "2.5e-02", "3.5e-03", "0.0 %", "19.1", "26257")] * 2,
+    )  # fmt: skip
+    console = Console(width=columns, file=StringIO())
+    console.print(runner.rich_table(table, columns))
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= columns
+    assert all(text.count(cell) == 2 for cell in ("with", "name", *table.rows[0][1:]))
+    assert "…" not in text
+    assert ("bad steps" in text) == (columns > 80)

@@ -1,9 +1,10 @@
 """The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``.
 
-- ``app``: the commands and their options; what computes is imported inside them.
-- ``solving`` (with ``fits``), ``auditing``, ``factoring``, ``unmixing`` (with ``endmembers`` and
-  ``unmixed``), ``catalogue``: one command each.
-- ``reading``, ``tables``, ``layouts``: matrices and targets from files; ``writing``: files written.
+- ``app``: the commands, with ``options``; what computes is imported inside them.
+- ``solving`` (with ``problems`` and ``fits``), ``auditing``, ``factoring``, ``unmixing`` (with
+  ``endmembers`` and ``unmixed``), ``catalogue``: one command each.
+- ``reading``, ``tables``, ``layouts``, ``opening``: matrices and targets from files; ``writing``:
+  files written.
 - ``display``: tables for the terminal.
 """
 
@@ -43,8 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A wrong option: typer brings its own copy of click's exceptions, or click's, by version.
         if not hasattr(error, "format_message"):
             raise
-        text = error.format_message()  # none where there was no command, and the help was printed
-        return complain(text, BAD_INPUT) if text else BAD_INPUT
+        return complain(error.format_message(), BAD_INPUT)
 
 
 def _print_what_can_be_encoded() -> None:
@@ -57,7 +57,8 @@ def _print_what_can_be_encoded() -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     from conepursuit.cli.app import app
 
-    code = app(args=arguments, prog_name="conepursuit", standalone_mode=False)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    code = app(args=given or ["--help"], prog_name="conepursuit", standalone_mode=False)
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return int(code or DONE)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated, Any
-from warnings import catch_warnings, simplefilter
 
 import typer
 from typer.core import TyperGroup
 
 from conepursuit.cli import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, complain
-from conepursuit.losses import loss_named, named_losses
+from conepursuit.cli.options import (
+    Extractor,
+    Format,
+    Header,
+    RowNames,
+    Transpose,
+    Version,
+    loss_option,
+)
 
 
 class Commands(TyperGroup):
@@ -26,69 +33,12 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    # Boxes need 80 columns: in less they cut the names of options.
+    rich_markup_mode="rich" if get_terminal_size().columns >= 80 else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-
-def loss_option(old: tuple[str, ...], help_: str, *, factorizes: bool = False) -> Any:
-    """Return the option --loss, which takes the names in the table and says what replaced old ones.
-
-    `help_` comes after the names.
-    """
-    names = named_losses(factorizes=factorizes)
-
-    def read(given: str) -> str:
-        try:
-            with catch_warnings():
-                simplefilter("ignore", DeprecationWarning)  # said in the way of a command line
-                name = loss_named(given, names, old).name
-        except ValueError as wrong:
-            raise typer.BadParameter(str(wrong)) from None
-        if name != given:
-            complain(f"--loss {given} is called {name} now; the old name will be removed.", DONE)
-        return name
-
-    return typer.Option(parser=read, metavar="LOSS", help=f"{', '.join(names)}{help_}.")
-
-
-class Format(StrEnum):
-    """How factors are written."""
-
-    NPY = "npy"
-    CSV = "csv"
-
-
-class Extractor(StrEnum):
-    """How endmembers are found: the names in `conepursuit.unmixing.unmixer`."""
-
-    SPA = "spa"
-    SNPA = "snpa"
-    XRAY = "xray"
-    VCA = "vca"
-    H2NMF = "h2nmf"
-
-
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether all .csv and .tsv files begin with a line of names.",
-        show_default="detected",
-    ),
-]
-
-RowNames = Annotated[
-    bool | None,
-    typer.Option(
-        "--row-names/--no-row-names",
-        help="Whether their first columns hold names of rows.",
-        show_default="detected",
-    ),
-]
 
 EXPERIMENTS = (
     "synthetic",
@@ -104,20 +54,9 @@ EXPERIMENTS = (
 """The names in `conepursuit.experiments.runner`, which the help is not to import."""
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and exit."""
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"conepursuit {version('conepursuit')}")
-        raise typer.Exit
-
-
 @app.callback()
 def conepursuit(
-    version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="The version.")
-    ] = False,
+    version: Version = False,
 ) -> None:
     """Non-negative fits and factorisations, with a proof of how close to the best they are.
 
@@ -134,14 +73,31 @@ def solve(
         str, typer.Argument(metavar="B", help="The target, or one for each column.")
     ],
     loss: Annotated[
-        str, loss_option(("squared", "kullback-leibler"), "; huber is linear beyond 1")
+        str, loss_option(("squared", "kullback-leibler"), "; huber is linear beyond DELTA")
     ] = "squared_error",
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="DELTA", help="The parameter of huber.", show_default="1"),
+    ] = None,
     penalty: Annotated[
         float, typer.Option(min=0.0, metavar="LAMBDA", help="Penalty on the sum of the weights.")
     ] = 0.0,
     max_atoms: Annotated[
         int | None, typer.Option(min=1, metavar="K", help="The most weights that are positive.")
     ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            metavar="TOL",
+            help="A gap that will do, as a share of the decrease since x = 0.",
+            show_default="1e-8; 0 for fits by least squares",
+        ),
+    ] = None,
+    match: Annotated[
+        bool, typer.Option("--match", help="Keep the rows whose names are in both files.")
+    ] = False,
+    transpose: Transpose = None,
     certify: Annotated[
         str | None, typer.Option(metavar="X", help="Audit these weights instead of a fit.")
     ] = None,
@@ -156,26 +112,34 @@ def solve(
 ) -> int:
     """Fit b by a non-negative combination of the columns of A.
 
-    Files are .npy, .npz (file.npz:name for one of several arrays), .mtx
-    (Matrix Market), or .csv and .tsv, with or without names.
+    Files are .csv, .tsv or .txt, with or without names, .npy, .npz (file.npz:name for one of
+    several arrays) or .mtx (Matrix Market), and any of these as .gz, .bz2 or .xz.
+
+    Rows belong together by their names where both files have some, in any order.
     """
     from conepursuit.cli.layouts import Layout
 
     layout = Layout(header, row_names)
+    options: dict[str, Any] = {
+        "match": match,
+        "transpose": None if transpose is None else transpose.value,
+        "tol": tol,
+    }
     if certify is None:
         from conepursuit.cli import solving
 
-        return solving.solve(
-            atoms, targets, layout, loss=loss, penalty=penalty, max_atoms=max_atoms, out=out
-        )
-    if loss != "squared_error" or penalty or max_atoms is not None or out is not None:
+        options |= {"loss": loss, "delta": delta, "penalty": penalty, "max_atoms": max_atoms}
+        return solving.solve(atoms, targets, layout, out=out, **options)
+    fitting = loss != "squared_error" or penalty or delta is not None
+    if fitting or max_atoms is not None or out is not None:
         raise ValueError(
-            "--certify audits a fit by least squares, and goes with none of --loss, --penalty, "
-            "--max-atoms and --out. In Python, conepursuit.certify audits fits of any loss."
+            "--certify audits a fit by least squares, and goes with none of --loss, --delta, "
+            "--penalty, --max-atoms and --out. In Python, conepursuit.certify audits fits of any "
+            "loss."
         )
     from conepursuit.cli import auditing
 
-    return auditing.audit(atoms, targets, certify, layout)
+    return auditing.audit(atoms, targets, certify, layout, **options)
 
 
 @app.command(
@@ -191,6 +155,12 @@ def factorize(
     loss: Annotated[
         str, loss_option(("frobenius", "kullback-leibler"), "", factorizes=True)
     ] = "squared_error",
+    tol: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="TOL", help="Sweeps end when one gains less of the objective."
+        ),
+    ] = 1e-5,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -217,6 +187,7 @@ def factorize(
         Layout(header, row_names),
         components=components,
         loss=loss,
+        tol=tol,
         out=out,
         format_=None if format_ is None else format_.value,
     )
@@ -239,7 +210,8 @@ def unmix(
         int | None, typer.Option(min=1, metavar="N", help="How many spectra to find in the scene.")
     ] = None,
     extractor: Annotated[
-        Extractor, typer.Option(help="How pixels are chosen as endmembers.")
+        Extractor,
+        typer.Option(metavar="NAME", help=f"How pixels are chosen: {', '.join(Extractor)}."),
     ] = Extractor.SPA,
     library: Annotated[
         str | None,
@@ -336,7 +308,10 @@ def demo(
 )
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Which; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Which; all by default.", autocompletion=lambda: EXPERIMENTS
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="On a small budget.")] = False,

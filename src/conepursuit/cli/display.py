@@ -13,11 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from conepursuit.arrays import Array
-from conepursuit.cli.fits import Fit, Problem
+from conepursuit.cli.fits import Fit
+from conepursuit.cli.problems import Problem
 from conepursuit.cli.reading import Data
 
 MOST_ROWS = 20
 """The most atoms or ranks that are shown."""
+
+RELATIVE = "gap / decrease"
+"""The name of the row of relative gaps in a table."""
 
 
 def table(
@@ -50,6 +54,7 @@ def heading(problem: Problem) -> str:
     squared = problem.loss == "squared_error"
     kind = "Non-negative least squares" if squared else f"Non-negative fit, {problem.loss} loss"
     parts = [f"{kind}, {problem.A.size}"]
+    parts += [f"delta {problem.delta:g}"] if problem.delta is not None else []
     parts += [f"penalty {problem.penalty:g}"] if problem.penalty else []
     atoms = "atom" if problem.max_atoms == 1 else "atoms"
     parts += [f"at most {problem.max_atoms} {atoms}"] if problem.max_atoms else []
@@ -61,12 +66,11 @@ def formula(problem: Problem) -> str:
     return "||A x - b||" if problem.plain else problem.objective
 
 
-def show_files(console: Console, *files: Data) -> None:
-    """Print what tables of text were taken for, a line for each."""
-    for data in files:
-        if data.understood:
-            text = f"{data.file}: {data.size}, {data.understood}"
-            console.print(Text(text, style="dim"), soft_wrap=True)
+def show_files(console: Console, *files: Data, note: str = "") -> None:
+    """Print what tables of text were taken for, a line for each, and a note on all of them."""
+    lines = [f"{data.file}: {data.understood}" for data in files if data.understood]
+    for text in [*lines, note] if note else lines:
+        console.print(Text(text, style="dim"), soft_wrap=True)
 
 
 def show_fit(console: Console, problem: Problem, fit: Fit) -> None:
@@ -83,6 +87,7 @@ def show_fit(console: Console, problem: Problem, fit: Fit) -> None:
         (problem.measure, f"{fit.measure[0]:.6g}  ({formula(problem)})"),
         ("gap", gap_in_words(fit.gap[0], bool(fit.proven[0]), problem.objective)),
         *limit_in_words(problem),
+        *relative_in_words(problem, fit.relative_gap[0]),
         ("status", f"{status.name}: {status.value}"),
     ]
     console.print(Group(table(heading(problem), ("atom", "weight"), rows, note), facts(lines)))
@@ -93,6 +98,21 @@ def gap_in_words(gap: float, proven: bool, objective: str) -> str:
     if not np.isfinite(gap):
         return f"not known: no bound on {objective} was found"
     return f"{gap:.2g} of {objective}, {'proven' if proven else 'an estimate: not proven'}"
+
+
+def relative_in_words(problem: Problem, relative: float) -> list[tuple[str, str]]:
+    """Return a relative gap and what it is relative to, if there is a gap."""
+    if np.isnan(relative):
+        return [("", f"no decrease since {problem.start}")]
+    known = np.isfinite(relative)
+    return [("", f"{relative:.2g} of its decrease since {problem.start}")] if known else []
+
+
+def decrease_in_words(problem: Problem, relative: Array) -> tuple[str, str]:
+    """Return what the relative gaps of many targets are relative to."""
+    none = int(np.isnan(relative).sum())
+    but = f"; none for {none} of {len(relative)} targets" if none else ""
+    return "decrease", f"of that since {problem.start}{but}"
 
 
 def limit_in_words(problem: Problem) -> list[tuple[str, str]]:
@@ -107,11 +127,13 @@ def show_fits(console: Console, problem: Problem, fit: Fit) -> None:
         spread("atoms", np.count_nonzero(fit.x, axis=0)),
         spread(problem.measure, fit.measure),
         spread("gap", fit.gap),
+        spread(RELATIVE, fit.relative_gap),
     ]
     counts = Counter(status.name for status in fit.status)
     lines = [
         ("gap", f"of {problem.objective}"),
         *limit_in_words(problem),
+        decrease_in_words(problem, fit.relative_gap),
         ("proven", f"{int(np.sum(fit.proven))} of {n_targets}"),
         ("status", ", ".join(f"{name} {number}" for name, number in counts.most_common())),
     ]
@@ -120,7 +142,10 @@ def show_fits(console: Console, problem: Problem, fit: Fit) -> None:
 
 
 def spread(name: str, numbers: Array) -> tuple[str, str, str, str]:
-    """Return the least, the median and the largest of some numbers, as a row."""
+    """Return the least, the median and the largest of those numbers that are not NaN, as a row."""
+    numbers = numbers[~np.isnan(numbers)]
+    if not len(numbers):
+        return name, "-", "-", "-"
     least, median, largest = (f"{of(numbers):.4g}" for of in (np.min, np.median, np.max))
     return name, least, median, largest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,9 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.cli.layouts import Layout
+from conepursuit.cli.opening import kind_of
 from conepursuit.cli.reading import check_entries, read
+from conepursuit.cli.tables import TABLES, first_cells
 from conepursuit.cli.writing import write_csv
 
 LABELS = "band", "wavelength", "name"
@@ -48,8 +49,8 @@ def read_library(given: str, bands: int, layout: Layout) -> Endmembers:
     Parameters
     ----------
     given : str
-        An ENVI library (.sli, or its header), or a table (.csv or .tsv) of which the lines or the
-        columns are bands.
+        An ENVI library (.sli, or its header), or a table (.csv, .tsv or .txt, perhaps compressed)
+        of which the lines or the columns are bands.
     bands : int
         The bands of the scene. A table with as many lines has one spectrum per column; one with
         as many columns has one per row.
@@ -64,11 +65,11 @@ def read_library(given: str, bands: int, layout: Layout) -> Endmembers:
 
         names, spectra = envi.read_library(path)
         found = Endmembers(names, spectra, f"ENVI library {path.name}")
-    elif path.suffix.lower() in (".csv", ".tsv"):
+    elif kind_of(path) in TABLES:
         found = _of_table(path, bands, layout)
     else:
         raise ValueError(
-            f"--library must be an ENVI library (.sli), .csv or .tsv; got {path.suffix!r}."
+            f"--library must be an ENVI library (.sli), .csv, .tsv or .txt; got {path.suffix!r}."
         )
     if found.spectra.shape[1] != bands:
         raise ValueError(
@@ -104,9 +105,7 @@ def _labelled(path: Path, layout: Layout) -> Layout:
     """Return the layout, with labels of rows where the first heading says that there are some."""
     if layout.row_names is not None or layout.header is False:
         return layout
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        delimiter = "," if path.suffix.lower() == ".csv" else "\t"
-        first = next(csv.reader(file, delimiter=delimiter), [""])
+    first = first_cells(path)
     if first and first[0].strip().lower().startswith(LABELS):
         return Layout(header=True, row_names=True)
     return layout

@@ -27,6 +27,7 @@ def factorize(
     *,
     components: str,
     loss: str,
+    tol: float,
     out: Path | None,
     format_: str | None,
 ) -> int:
@@ -45,9 +46,9 @@ def factorize(
             f"--components must be at most {most} for a {kind} of {data.size}, which so many "
             f"reproduce exactly; got {asked}."
         )
-    model: Any = GreedyNMF(asked, loss=loss)
+    model: Any = GreedyNMF(asked, loss=loss, tol=tol)
     if len(shape) > 2:
-        model = GreedyCP(asked, loss=loss, rank_growth=0.0)
+        model = GreedyCP(asked, loss=loss, tol=tol, rank_growth=0.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)

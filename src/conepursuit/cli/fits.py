@@ -11,7 +11,9 @@ import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.cli.layouts import Layout
-from conepursuit.cli.reading import Data, read_matrix, read_targets
+from conepursuit.cli.opening import kind_of, opened
+from conepursuit.cli.problems import Problem, target_names
+from conepursuit.cli.reading import Data, read_targets
 from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json
 from conepursuit.least_squares.api import nnls
@@ -21,72 +23,6 @@ from conepursuit.status import Status
 
 PARTS = 50
 """Into so many parts many targets are divided, between which a progress bar moves."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A dictionary, the targets, and what is minimised.
-
-    Attributes
-    ----------
-    A, b : Data
-        The files.
-    loss : str
-        One of `losses.LOSSES`.
-    penalty : float
-        On the sum of the weights.
-    max_atoms : int, optional
-        The most weights that may be positive.
-    """
-
-    A: Data
-    b: Data
-    loss: str = "squared_error"
-    penalty: float = 0.0
-    max_atoms: int | None = None
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is least squares without a penalty."""
-        return self.loss == "squared_error" and not self.penalty
-
-    @property
-    def measure(self) -> str:
-        """What is reported of a fit."""
-        return "residual" if self.plain else "value"
-
-    @property
-    def objective(self) -> str:
-        """What is minimised, and what gaps are of."""
-        loss = "1/2 ||A x - b||^2" if self.loss == "squared_error" else f"{self.loss} loss"
-        return f"{loss} + {self.penalty:g} sum(x)" if self.penalty else loss
-
-    @property
-    def many(self) -> bool:
-        """Whether there are several targets."""
-        return len(self.b.values.shape) == 2
-
-
-def read_problem(A: str, b: str, layout: Layout = DETECT, **options: Any) -> Problem:
-    """Return the problem in two files whose rows belong together."""
-    atoms, targets = read_matrix(A, layout), read_targets(b, layout)
-    m = atoms.values.shape[0]
-    if targets.values.shape[0] != m:
-        taken = [f" {data.file} was read with {data.understood}." for data in (atoms, targets)
-                 if data.understood]  # fmt: skip
-        advice = " Transpose it." if targets.values.shape[1:] == (m,) else ""
-        raise ValueError(
-            f"{b} must have a row for each of the {m} rows of {A}; got {targets.size} for "
-            f"{atoms.size}.{advice}{''.join(taken)}"
-        )
-    if atoms.rows and targets.rows and atoms.rows != targets.rows:
-        pairs = enumerate(zip(atoms.rows, targets.rows, strict=True))
-        i, (ours, theirs) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
-        raise ValueError(
-            f"the rows of {A} and {b} must have the same names in the same order; row {i} is "
-            f"{ours!r} in one and {theirs!r} in the other."
-        )
-    return Problem(atoms, targets, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +35,15 @@ class Fit:
         Their weights.
     measure : array of shape (n_targets,)
         The norms of the residuals, or the values of the objective.
+    relative_gap : array of shape (n_targets,)
+        The gaps over the decreases of the objective since `Problem.start`; NaN where there is none.
     gap, proven, status, n_iter : arrays of shape (n_targets,)
         As in `FitResult`.
     """
 
     x: Array
     measure: Array
+    relative_gap: Array
     gap: Array
     proven: Array
     status: Array
@@ -120,7 +59,7 @@ class Fit:
 def fit_all(problem: Problem, advance: Callable[[int], None]) -> Fit:
     """Fit every target; `advance` is told how many more are done."""
     b = problem.b.values
-    LOSSES[problem.loss].of(b)  # says what is wrong with any target before the first is fitted
+    problem.loss_of(b)  # says what is wrong with any target before the first is fitted
     if not problem.many:
         return _fit(problem, b)
     step = -(-b.shape[1] // PARTS)
@@ -138,17 +77,18 @@ def _fit(problem: Problem, b: Array) -> Fit:
     A, penalty = problem.A.values, problem.penalty
     found: Any
     if problem.plain:
-        found = nnls(A, b, max_atoms=problem.max_atoms)
-        measure = found.rnorm
+        found = nnls(A, b, max_atoms=problem.max_atoms, tol=problem.tol or 0.0)
+        measure, value = found.rnorm, 0.5 * found.rnorm**2
     elif problem.max_atoms is None:
-        found = nnfit(LOSSES[problem.loss].of(b), A, penalty=penalty)
-        measure = found.value
+        found = nnfit(problem.loss_of(b), A, penalty=penalty, tol=problem.tolerance)
+        measure = value = found.value
     else:
         return _fit_greedily(problem, b)
     proven = np.logical_and(found.proven, np.isfinite(found.gap))
+    relative = relative_gaps(problem, b, np.atleast_1d(found.gap), np.atleast_1d(value))
     return Fit(
         found.x.reshape(A.shape[1], -1),
-        *map(np.atleast_1d, (measure, found.gap, proven, found.status, found.n_iter)),
+        *map(np.atleast_1d, (measure, relative, found.gap, proven, found.status, found.n_iter)),
     )
 
 
@@ -157,20 +97,41 @@ def _fit_greedily(problem: Problem, b: Array) -> Fit:
     from conepursuit.estimators.linear import Settings, fit_linear
 
     m = len(b)  # the estimators minimise means
-    settings = Settings(alpha=problem.penalty / m, max_atoms=problem.max_atoms, tol=1e-8)
-    fits = fit_linear(problem.A.values, LOSSES[problem.loss].of(b), settings)
+    settings = Settings(problem.penalty / m, problem.max_atoms, tol=problem.tolerance)
+    fits = fit_linear(problem.A.values, problem.loss_of(b), settings)
     if any(fit.status is Status.INTERRUPTED for fit in fits):
         raise KeyboardInterrupt
     status = np.empty(len(fits), dtype=object)
     status[:] = [fit.status for fit in fits]
+    value = np.array([m * fit.path.values[-1] for fit in fits])
+    gap = np.array([m * fit.gap for fit in fits])
     return Fit(
         np.stack([fit.coef for fit in fits], axis=1),
-        np.array([m * fit.path.values[-1] for fit in fits]),
-        np.array([m * fit.gap for fit in fits]),
+        value,
+        relative_gaps(problem, b, gap, value),
+        gap,
         np.array([fit.proven and np.isfinite(fit.gap) for fit in fits]),
         status,
         np.array([fit.n_iter for fit in fits]),
     )
+
+
+def relative_gaps(problem: Problem, b: Array, gap: Array, value: Array) -> Array:
+    """Return gaps over the decreases of the objective since `Problem.start`.
+
+    They are NaN where the objective is not lower than there. Losses of counts are infinite at
+    x = 0. Among equal weights x = (t, ..., t) the best for them is t = sum(b) / (sum(A) + penalty
+    n), with n atoms.
+    """
+    A, n = problem.A.values, problem.A.values.shape[1]
+    columns = b.reshape(len(b), -1)
+    start, t = np.zeros(columns.shape), np.zeros(columns.shape[1])
+    with np.errstate(all="ignore"):
+        if LOSSES[problem.loss].counts:
+            t = columns.sum(axis=0) / (A.sum() + problem.penalty * n)
+            start = np.outer(A.sum(axis=1), t)
+        there = problem.loss_of(columns).losses(start).sum(axis=0) + problem.penalty * n * t
+        return np.where(there > value, gap / (there - value), np.nan)
 
 
 def write_fit(path: Path, problem: Problem, fit: Fit) -> None:
@@ -187,10 +148,14 @@ def write_fit(path: Path, problem: Problem, fit: Fit) -> None:
             "A": problem.A.file,
             "b": problem.b.file,
             "shape": list(problem.A.values.shape),
+            "matching": problem.matching or None,
             "loss": problem.loss,
+            "delta": problem.delta,
             "objective": problem.objective,
             "penalty": problem.penalty,
             "max_atoms": problem.max_atoms,
+            "tol": problem.tol,
+            "gaps_relative_to": f"the decrease since {problem.start}",
             "atoms": names,
             "targets": [
                 _as_json(problem, fit, i) | {"name": name} for i, name in enumerate(targets)
@@ -207,16 +172,11 @@ def _as_json(problem: Problem, fit: Fit, i: int) -> dict[str, Any]:
         "weights": fit.x[support, i].tolist(),
         problem.measure: float(fit.measure[i]),
         "gap": float(fit.gap[i]),
+        "relative_gap": float(fit.relative_gap[i]),
         "proven": bool(fit.proven[i]),
         "status": fit.status[i].name,
         "n_iter": int(fit.n_iter[i]),
     }
-
-
-def target_names(problem: Problem) -> list[str]:
-    """Return the names of the targets, or their numbers."""
-    n_targets = problem.b.values.shape[1] if problem.many else 1
-    return problem.b.columns or [str(i) for i in range(n_targets)]
 
 
 def read_weights(given: str, problem: Problem, layout: Layout = DETECT) -> Data:
@@ -234,12 +194,14 @@ def read_weights(given: str, problem: Problem, layout: Layout = DETECT) -> Data:
 def _read_weights(given: str, problem: Problem, layout: Layout) -> Data:
     """Return the weights in a file, of any sign."""
     shape = (problem.A.values.shape[1], *problem.b.values.shape[1:])
-    if Path(given).suffix.lower() == ".json":
+    if kind_of(Path(given)) == ".json":
         return Data(_weights_from_json(given, shape), given)
     data = read_targets(given, DETECT if _is_ours(given) else layout)
     names, counted = problem.A.columns, [str(j) for j in range(shape[0])]
     if data.rows and names and data.rows not in (names, counted):
-        raise ValueError(f"the names of atoms in {given} must be those of {problem.A.file}.")
+        if sorted(data.rows) != sorted(names) or len(set(names)) < len(names):
+            raise ValueError(f"the names of atoms in {given} must be those of {problem.A.file}.")
+        data = data.taken([data.rows.index(name) for name in names])
     values: Array = data.values
     if values.size == np.prod(shape) and len(shape) == 1:
         values = values.reshape(-1)
@@ -254,9 +216,9 @@ def _read_weights(given: str, problem: Problem, layout: Layout) -> Data:
 def _is_ours(given: str) -> bool:
     """Return whether a file is a table that `write_fit` wrote, whatever the others are like."""
     path = Path(given)
-    if path.suffix.lower() != ".csv" or not path.is_file():
+    if kind_of(path) != ".csv" or not path.is_file():
         return False
-    with path.open("rb") as file:
+    with opened(path) as file:
         return file.read(5) == b"atom,"
 
 
@@ -265,7 +227,8 @@ def _weights_from_json(given: str, shape: tuple[int, ...]) -> Array:
     import json
 
     try:
-        content = json.loads(Path(given).read_text(encoding="utf-8"))
+        with opened(Path(given)) as file:
+            content = json.load(file)
         x = np.zeros((content["shape"][1], len(content["targets"])))
         for i, target in enumerate(content["targets"]):
             x[target["support"], i] = target["weights"]

@@ -49,6 +49,21 @@ def is_text(cell: str) -> bool:
     return not is_number(cell) and not is_missing(cell)
 
 
+def substitution(cells: Sequence[str]) -> str | None:
+    """Return the name of a base substitution in two cells, or None if they hold none.
+
+    Catalogues of mutations, as of PCAWG, have a column for the change and one for the base with its
+    two neighbours, where those of COSMIC have one name for both.
+
+    >>> substitution(["C>A", "ACG"])
+    'A[C>A]G'
+    """
+    change, context = (cell.strip() for cell in cells[:2])
+    if not re.fullmatch(r"([ACGT])>[ACGT] [ACGT]\1[ACGT]", f"{change} {context}"):
+        return None
+    return f"{context[0]}[{change}]{context[2]}"
+
+
 def monotone(numbers: Sequence[float]) -> bool:
     """Return whether numbers strictly rise or strictly fall."""
     pairs = list(pairwise(numbers))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -16,12 +16,13 @@ from scipy import sparse
 
 from conepursuit.arrays import Array
 from conepursuit.cli.layouts import Layout
-from conepursuit.cli.tables import DETECT, read_table
+from conepursuit.cli.opening import OPENERS, kind_of, opened
+from conepursuit.cli.tables import DETECT, TABLES, read_table
 
-SUFFIXES = ".npy, .npz, .csv, .tsv or .mtx"
+SUFFIXES = ".npy, .npz, .csv, .tsv, .txt or .mtx, perhaps with .gz, .bz2 or .xz after it"
 
 BLOCK = 2**22
-"""Entries that are looked at together for NaN."""
+"""Entries that are looked at together for NaN, and bytes that are read together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,8 @@ class Data:
         The names of columns and rows of a table of text.
     lines : sequence of int, optional
         The lines of the file on which its rows end.
+    understood : str
+        What a table of text was taken for, with its size, in words; empty for files of other kinds.
     """
 
     values: Any
@@ -45,19 +48,24 @@ class Data:
     columns: list[str] | None = None
     rows: list[str] | None = None
     lines: Sequence[int] | None = None
+    understood: str = ""
 
     @property
     def size(self) -> str:
         """The shape, in words."""
         return " x ".join(map(str, self.values.shape))
 
-    @property
-    def understood(self) -> str:
-        """What a table of text was taken for, in words; nothing for files of other kinds."""
-        if self.lines is None:
-            return ""
-        header = "no header" if self.columns is None else "header"
-        return f"{header}, {'no row names' if self.rows is None else 'row names'}"
+    def taken(self, rows: Sequence[int]) -> Data:
+        """Return some of the rows, in the order given."""
+        names = None if self.rows is None else [self.rows[i] for i in rows]
+        lines = None if self.lines is None else [self.lines[i] for i in rows]
+        return replace(self, values=self.values[rows], rows=names, lines=lines)
+
+    def transposed(self) -> Data:
+        """Return rows as columns; lines of the file are then unknown."""
+        values = self.values.T.tocsc() if sparse.issparse(self.values) else self.values.T
+        understood = f"{self.understood or self.size}, transposed"
+        return Data(values, self.file, self.rows, self.columns, understood=understood)
 
     def place(self, row: int, column: int) -> str:
         """Return where an entry stands, in words."""
@@ -67,11 +75,13 @@ class Data:
 
 
 def read_matrix(
-    given: str, layout: Layout = DETECT, *, missing: bool = False, tensors: bool = False
-) -> Data:
+    given: str, layout: Layout = DETECT, *, missing: bool = False, tensors: bool = False,
+    transpose: bool = False,
+) -> Data:  # fmt: skip
     """Return the matrix in a file, dense or sparse; NaN is an error unless it means missing.
 
-    With `tensors`, an array of three axes or more is returned too.
+    With `tensors`, an array of three axes or more is returned too. With `transpose`, the rows of
+    the file are the columns of the matrix.
     """
     data = read(given, layout)
     if data.values.ndim != 2 and not (tensors and data.values.ndim > 2):
@@ -80,13 +90,17 @@ def read_matrix(
             f"{data.values.shape}."
         )
     check_entries(data, missing=missing and not sparse.issparse(data.values))
-    return data
+    return data.transposed() if transpose else data
 
 
-def read_targets(given: str, layout: Layout = DETECT) -> Data:
-    """Return a vector, or a matrix with a target for each of several columns; both are dense."""
+def read_targets(given: str, layout: Layout = DETECT, *, transpose: bool = False) -> Data:
+    """Return a vector, or a matrix with a target for each of several columns; both are dense.
+
+    With `transpose`, there is a target for each row of the file.
+    """
     data = read(given, layout)
     check_entries(data, missing=False)
+    data = data.transposed() if transpose else data
     values = data.values.toarray() if sparse.issparse(data.values) else data.values
     if values.ndim not in (1, 2):
         raise ValueError(
@@ -101,15 +115,19 @@ def read_targets(given: str, layout: Layout = DETECT) -> Data:
 def read(given: str, layout: Layout = DETECT) -> Data:
     """Return what a file holds; ``file.npz:name`` is one of several arrays."""
     path, name = located(given)
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        table = read_table(path, "," if suffix == ".csv" else "\t", layout)
+    kind = kind_of(path)
+    if kind in TABLES:
+        table = read_table(path, layout)
         values: Any = np.frombuffer(table.numbers, dtype=np.float64).reshape(len(table.lines), -1)
-        data = Data(values, given, table.columns, table.rows, table.lines)
-    elif suffix in (".npy", ".npz", ".mtx"):
-        data = Data(as_numbers(_load(path, suffix, name), given), given)
+        understood = f"{len(values)} x {values.shape[1]}, {table.understood}"
+        data = Data(values, given, table.columns, table.rows, table.lines, understood)
+    elif kind in (".npy", ".npz", ".mtx"):
+        with opened(path) as file:
+            data = Data(as_numbers(_load(path, file, kind, name), given), given)
+            while path.suffix.lower() in OPENERS and file.read(BLOCK):
+                pass  # the sums that tell damage stand at the end of a compressed file
     else:
-        raise ValueError(f"{given} must be a file with the suffix {SUFFIXES}; got {suffix!r}.")
+        raise ValueError(f"{given} must be a file with the suffix {SUFFIXES}; got {kind!r}.")
     if not min(data.values.shape, default=0):
         raise ValueError(f"{given} holds no numbers; its shape is {data.values.shape}.")
     return data
@@ -118,9 +136,9 @@ def read(given: str, layout: Layout = DETECT) -> Data:
 def located(given: str) -> tuple[Path, str | None]:
     """Return the path of a file, and the name of the array in it if one was given."""
     path, name = Path(given), None
-    if not path.exists() and ".npz:" in given:
-        start, _, name = given.rpartition(":")
-        path = Path(start)
+    start, _, end = given.rpartition(":")
+    if not path.exists() and kind_of(Path(start)) == ".npz":
+        path, name = Path(start), end
     if given == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
         raise ValueError(
             f"{path}: only named files are read, {SUFFIXES}, no pipes or devices. Save it first."
@@ -132,21 +150,20 @@ def located(given: str) -> tuple[Path, str | None]:
     return path, name
 
 
-def _load(path: Path, suffix: str, name: str | None) -> Any:
-    """Return what numpy or scipy read from a file."""
+def _load(path: Path, file: IO[bytes], kind: str, name: str | None) -> Any:
+    """Return what numpy or scipy read from an open file."""
     try:
-        if suffix == ".mtx":
+        if kind == ".mtx":
             from scipy.io import mmread
 
-            return mmread(path)
-        with path.open("rb") as file:  # numpy would leave a damaged one open
-            loaded = np.load(file, allow_pickle=False)
-            return _chosen(path, loaded, name) if suffix == ".npz" else loaded
+            return mmread(file)
+        loaded = np.load(file, allow_pickle=False)
+        return loaded if isinstance(loaded, np.ndarray) else _chosen(path, file, loaded, name)
     except (WrongNameError, TooLargeError):
         raise
     except (ValueError, EOFError, BadZipFile) as error:
-        kind = "Matrix Market" if suffix == ".mtx" else suffix
-        raise ValueError(f"{path} is not a {kind} file, or is damaged: {error}") from None
+        what = "Matrix Market" if kind == ".mtx" else kind
+        raise ValueError(f"{path} is not a {what} file, or is damaged: {error}") from None
 
 
 class WrongNameError(ValueError):
@@ -157,12 +174,13 @@ class TooLargeError(ValueError):
     """The arrays of a file do not fit into memory."""
 
 
-def _chosen(path: Path, loaded: Any, name: str | None) -> Any:
+def _chosen(path: Path, file: IO[bytes], loaded: Any, name: str | None) -> Any:
     """Return one array of a .npz file, or the sparse matrix that it holds."""
     names = loaded.files
     if name is None and {"format", "shape", "data"} <= set(names):
         check_sizes(path, loaded.zip, names)
-        return sparse.load_npz(path)
+        file.seek(0)
+        return sparse.load_npz(file)
     name = names[0] if name is None and len(names) == 1 else name
     if name is not None and name in names:
         check_sizes(path, loaded.zip, [name])

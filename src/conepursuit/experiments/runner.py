@@ -15,6 +15,7 @@ from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from signal import SIGINT, signal
+from textwrap import fill
 from threading import current_thread, main_thread
 from time import perf_counter
 from typing import Any
@@ -93,7 +94,7 @@ def reproduce(names: Sequence[str], out: Path, quick: bool, console: Any) -> boo
 def _show(findings: Findings, console: Any) -> None:
     """Print the tables, and what they say of the paper's claims."""
     for table in findings.tables:
-        console.print(rich_table(table))
+        console.print(rich_table(table, console.width))
     for one in findings.comparisons:
         verdict = "agrees" if one.agrees else "differs"
         console.print(
@@ -238,13 +239,28 @@ def picture(plot: Callable[[Any], None]) -> str:
     return text.getvalue()
 
 
-def rich_table(table: Table) -> Any:
-    """Return a table for the terminal."""
+def rich_table(table: Table, width: int) -> Any:
+    """Return a table for a terminal of so many columns.
+
+    Where a table with lines is too wide, it has none, its headings are as narrow as the numbers
+    below them, and names of rows are wrapped.
+    """
+    from rich.box import HEAVY_HEAD, SIMPLE_HEAD
     from rich.table import Table as RichTable
 
-    out = RichTable(title=table.title, caption=table.note or None)
+    cells = [[len(row[i]) for row in table.rows] for i in range(len(table.columns))]
+    widest = [max([1, *below]) for below in cells]
+    full = [max(w, len(heading)) for w, heading in zip(widest, table.columns, strict=True)]
+    narrow = sum(full) + 3 * len(full) + 1 > width
+    out = RichTable(
+        title=table.title,
+        caption=table.note or None,
+        box=SIMPLE_HEAD if narrow else HEAVY_HEAD,
+        padding=0 if narrow else (0, 1),
+    )
     for i, heading in enumerate(table.columns):
-        out.add_column(heading, justify="right" if i else "left", no_wrap=True)
+        short = fill(heading, widest[i], break_long_words=False) if narrow else heading
+        out.add_column(short, justify="right" if i else "left", no_wrap=i > 0 or not narrow)
     for row in table.rows:
         out.add_row(*row)
     return out

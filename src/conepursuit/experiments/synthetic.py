@@ -304,7 +304,8 @@ def main(arguments: list[str] | None = None) -> None:
     console = Console()
     with console.status("running every method on the same random problems"), heeding_interrupts():
         outcomes = run(iter_synthetic(N_PROBLEMS, 0))
-    console.print(rich_table(table(outcomes, "Least squares on the cone of 100 random atoms")))
+    found = table(outcomes, "Least squares on the cone of 100 random atoms")
+    console.print(rich_table(found, console.width))
     out.mkdir(parents=True, exist_ok=True)
     figure, ax = pyplot.subplots(figsize=(7.6, 4.6), layout="constrained")
     plot(outcomes, ax)
