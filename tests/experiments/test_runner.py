@@ -13,7 +13,7 @@ from rich.console import Console
 from scipy.optimize import nnls
 
 from conepursuit import PWMP, Cone, LeastSquares, Status, UnitVectors, minimize
-from conepursuit.datasets import DatasetNotFoundError, iter_synthetic
+from conepursuit.datasets import FILES, DatasetNotFoundError, iter_synthetic
 from conepursuit.experiments import runner, synthetic
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Table
 from conepursuit.experiments.pursuits import fnnomp, nnomp
@@ -153,7 +153,7 @@ def test_what_is_written(tmp_path, monkeypatch):
 
 def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
     def missing(_):
-        raise DatasetNotFoundError("sonar.csv is missing; put it there.")
+        raise DatasetNotFoundError("sonar.csv is missing; put it there.", FILES["samson"])
 
     absent = Experiment("absent", "", "", missing, lambda _: Findings([], []))
     monkeypatch.setattr(runner, "experiment", lambda name: absent if name == "absent" else tiny([]))

@@ -1,6 +1,7 @@
 """The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``.
 
-- ``app``: the commands and their options; what computes is imported inside them.
+- ``app``: the commands and their options, ``data`` those of ``conepursuit datasets``; what computes
+  is imported inside them.
 - ``solving`` (with ``fits``), ``auditing``, ``factoring``, ``unmixing`` (with ``endmembers`` and
   ``unmixed``), ``catalogue``: one command each.
 - ``reading``, ``tables``, ``layouts``: matrices and targets from files; ``writing``: files written.

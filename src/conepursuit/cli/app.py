@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from conepursuit.cli import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, complain
+from conepursuit.cli.data import datasets
 from conepursuit.losses import loss_named, named_losses
 
 
@@ -32,6 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(datasets, name="datasets")
 
 
 def loss_option(old: tuple[str, ...], help_: str, *, factorizes: bool = False) -> Any:
@@ -331,7 +333,8 @@ def demo(
 
     All of them take about half an hour, and about a minute with --quick.
 
-    Data is needed for nmf, garrote, kl, tensor and unmixing; see conepursuit datasets.
+    Data that is not part of the package is needed for kl, unmixing and most of nmf; see
+    conepursuit datasets.
     """,
 )
 def reproduce(
@@ -352,12 +355,3 @@ def reproduce(
         return complain(f"there is no experiment {unknown[0]!r}. Use {known}.", BAD_INPUT)
     complete = runner.reproduce(list(names or ()), out, quick, Console())
     return DONE if complete else complain("not all experiments could be run.", NOT_CONVERGED)
-
-
-@app.command(epilog="Example: conepursuit datasets")
-def datasets() -> int:
-    """List the data sets that experiments use, and where they are."""
-    from conepursuit.cli.catalogue import show_datasets
-
-    show_datasets()
-    return DONE
