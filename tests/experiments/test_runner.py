@@ -151,18 +151,34 @@ def test_what_is_written(tmp_path, monkeypatch):
     assert "numpy" in report
 
 
-def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
-    def missing(_):
-        raise DatasetNotFoundError("sonar.csv is missing; put it there.", FILES["samson"])
+def lacking():
+    raise DatasetNotFoundError("samson.npz is missing.", FILES["samson"])
 
-    absent = Experiment("absent", "", "", missing, lambda _: Findings([], []))
+
+def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
+    absent = Experiment("absent", "Gone", "", lambda _: {"a": lacking}, lambda _: Findings([], []))
     monkeypatch.setattr(runner, "experiment", lambda name: absent if name == "absent" else tiny([]))
     shown = console()
     assert not runner.reproduce(["absent", "tiny"], tmp_path, False, shown)
-    assert "absent is left out. sonar.csv is missing" in shown.file.getvalue()
+    printed = " ".join(shown.file.getvalue().split())
+    assert "Left out: Gone (absent): data that are not here: samson. Get the originals" in printed
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<code>conepursuit datasets add samson Samson.mat</code>" in report
     assert not runner.reproduce(["absent"], tmp_path / "none", False, shown)
     assert not (tmp_path / "none" / "report.html").exists()
     assert (tmp_path / "tiny.json").exists()
+
+
+def test_parts_without_their_data_are_left_out_and_the_others_shown(tmp_path, monkeypatch):
+    whole = tiny([])
+    parts = {**whole.parts(False), "c": lacking, "d": lacking}
+    monkeypatch.setattr(runner, "experiment", lambda name: replace(whole, parts=lambda _: parts))
+    assert not runner.reproduce(["tiny"], tmp_path, True, console())
+    folder = tmp_path / "quick"
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "A tiny one (tiny), of it c, d: data that are not here: samson." in report
+    assert "| b | 2 |" in (folder / "tiny.md").read_text(encoding="utf-8")
+    assert (folder / "tiny.md").read_text(encoding="utf-8").startswith("# A tiny one (quick)\n")
 
 
 def test_fnnomp_is_stuck_in_one_problem_of_the_script():

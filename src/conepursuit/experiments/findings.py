@@ -84,12 +84,13 @@ class Experiment:
     name, title : str
         How it is called, and what it is about.
     source : str
-        Where it stands in the paper.
+        The figures, tables or theorems of the paper that it redoes, and their section.
     parts : callable
         ``parts(quick)`` returns functions by name. Each computes a part that is kept once it is
         finished, so that an interrupted run goes on where it was; `quick` asks for a small budget.
     present : callable
         ``present(results)`` makes the findings of what the parts returned, read back from JSON.
+        Parts whose data are missing are not among them.
     """
 
     name: str

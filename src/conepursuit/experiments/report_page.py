@@ -38,6 +38,13 @@ nav ul { margin: 0; padding: 0; list-style: none; columns: 20rem; column-gap: 2r
 nav li { padding: .12rem 0; break-inside: avoid; }
 .about, .note, .remark { color: var(--soft); }
 .about { margin: 0; }
+.notice {
+  max-width: 44rem; margin: 1rem 0; padding: .7rem 1rem;
+  border-left: .25rem solid var(--no); background: var(--shade);
+}
+.notice p { margin: 0; }
+.notice ul { margin: .4rem 0 0; padding-left: 1.2rem; }
+code { font-size: .9em; }
 .note { margin: .5rem 0 0; font-size: .9rem; }
 
 /* Wide tables scroll in their own box, with a shadow where there is more; their titles and first
