@@ -103,7 +103,7 @@ def test_the_greedy_methods_win_at_high_ranks(faces):
 
 def test_what_is_found_by_least_squares():
     rows = [
-        {"data": "CBCL", "rank": 10, "method": method, "values": values, "seconds": 0.1, "paper": p}
+        vars(nmf.Row("CBCL", 10, method, values, 0.1, p, 7))
         for method, values, p in (
             ("mult", [3.0, 5.0], 2424.1),
             ("als", [6.0], 2730.0),
@@ -119,6 +119,7 @@ def test_what_is_found_by_least_squares():
     told = found.comparisons[0].remark
     for words in ("mult -99.8%", "order of these methods is not that", "starts make up to 50.0%"):
         assert words in told
+    assert told.endswith("does not state its sweeps; here there are 7.")
     for row in rows:
         row["values"] = [1.01 * row["paper"]]
     told = nmf.present({"CBCL-10": rows}).comparisons[0].remark
@@ -135,6 +136,7 @@ def test_what_is_found_of_the_divergence():
     assert len(found.figures) == 2
     for one in found.comparisons:
         assert "The claim is about ranks above 35. " in one.remark
+        assert one.verdict == "not tested"
         assert f"FCMP {paths.sweeps['FCMP']}, PWMP {paths.sweeps['PWMP']}, " in one.remark
 
 

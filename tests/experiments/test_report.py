@@ -138,7 +138,7 @@ def test_the_page_is_well_formed_and_complete(report):
     assert outline.text("dd") == list(FACTS.values())
     told = " ".join(text for _, text in outline.texts)
     for words in (
-        "Of the 3 claims that were compared, 1 agree",
+        "Of the 3 claims that were tested, 1 agree",
         "agrees",
         "differs",
         "3 min 20 s",
@@ -203,7 +203,11 @@ def test_small_reports():
     text = page([Section("a", "b", "c", 59.7, Findings([], []))], {})
     assert Outline(text).count("section") == 3
     assert "1 min 0 s" in text
-    assert "No claims were compared" in text
+    assert "No claims were tested" in text
+    small = Findings([Comparison("a", "-", "1", True), Comparison("b", "-", "2", None)], [])
+    text = page([Section("a", "b", "c", 1, small)], {})
+    assert "All 1 claims agree. This run is too small to test 1 more. " in text
+    assert '<td class="verdict untested">not tested</td>' in text
     agreed = Findings([Comparison("a", "-", "1", True)] * 2, [])
     text = page([Section("a", "b", "c", 3905, agreed)], {})
     assert "All 2 claims agree. " in text
@@ -239,7 +243,7 @@ def test_the_top_says_which_experiments_are_missing_and_what_to_do():
         "originals, and run: conepursuit datasets add urban HYDICE.mat",
         "Run: conepursuit datasets fetch reuters",
         "theory, synthetic: not run. Run: conepursuit reproduce theory synthetic",
-        "Of the 1 claims that were compared, 0 agree and 1 differ",
+        "Of the 1 claims that were tested, 0 agree and 1 differ",
         "Summary",
     ]
     places = [told.index(words) for words in order]

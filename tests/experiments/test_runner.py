@@ -141,7 +141,7 @@ def test_what_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "experiment", lambda name: tiny([]))
     runner.reproduce(["tiny"], tmp_path, False, console())
     text = (tmp_path / "tiny.md").read_text(encoding="utf-8")
-    assert "| a < b | 1 & 2 | 2 | yes |" in text
+    assert "| a < b | 1 & 2 | 2 | agrees |" in text
     assert "| a | 1 |" in text
     found = json.loads((tmp_path / "tiny.json").read_text(encoding="utf-8"))
     assert found["comparisons"][0]["agrees"] is True

@@ -20,8 +20,8 @@ class Comparison:
         What is compared.
     paper, ours : str
         The two, as they are printed; "-" where the paper says nothing.
-    agrees : bool
-        Whether the claim of the paper holds here.
+    agrees : bool or None
+        Whether the claim of the paper holds here; None where this run is too small to tell.
     remark : str
         Why the two differ, in one sentence; "" where they do not.
     """
@@ -29,8 +29,13 @@ class Comparison:
     what: str
     paper: str
     ours: str
-    agrees: bool
+    agrees: bool | None
     remark: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What became of the claim, in two words at most."""
+        return {True: "agrees", False: "differs", None: "not tested"}[self.agrees]
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,9 @@ def _comparison(name: str, outcomes: Mapping[str, Outcome]) -> Comparison:
     outcome = outcomes[name]
     ours = [float(np.median(share)) for share in (outcome.train, outcome.test)]
     theirs = [median for median, _ in PAPER[name]]
-    agrees = bool(np.allclose(ours, theirs, atol=5e-5))
     remarks, n_splits = [], len(outcome.train)
-    if not agrees and n_splits != N_SPLITS:
+    agrees = bool(np.allclose(ours, theirs, atol=5e-5)) if n_splits == N_SPLITS else None
+    if agrees is None:
         remarks.append(f"The published medians are of {N_SPLITS} splits, these of {n_splits}.")
     if not agrees and name == "NNG":
         remarks.append(

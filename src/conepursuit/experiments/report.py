@@ -157,12 +157,14 @@ def _ways(missing: Missing) -> Iterator[tuple[str, str]]:
 
 def _opening(sections: Sequence[Section]) -> str:
     claims = [claim for section in sections for claim in section.findings.comparisons]
-    n_agree, n_other = (sum(claim.agrees == known for claim in claims) for known in (True, False))
-    if n_other:
-        verdict = f"Of the {len(claims)} claims that were compared, {n_agree} agree and {n_other} "
-        verdict += "differ; the summary says why"
+    tested = [claim for claim in claims if claim.agrees is not None]
+    n_agree, n_untested = sum(bool(claim.agrees) for claim in tested), len(claims) - len(tested)
+    if n_agree < len(tested):
+        verdict = f"Of the {len(tested)} claims that were tested, {n_agree} agree and "
+        verdict += f"{len(tested) - n_agree} differ; the summary says why"
     else:
-        verdict = f"All {len(claims)} claims agree" if claims else "No claims were compared"
+        verdict = f"All {len(tested)} claims agree" if tested else "No claims were tested"
+    verdict += f". This run is too small to test {n_untested} more" if n_untested else ""
     return (
         f"<p>The experiments of {PAPER}, run again with conepursuit. {verdict}. Tables and figures "
         "of each experiment stand below the summary.</p>"
@@ -215,11 +217,11 @@ def _claims(section: Section) -> str:
     link = f'<a href="#{section.anchor}">{escape(section.title)}</a>, {escape(section.source)}'
     rows = [f'<tr><th scope="rowgroup" colspan="4">{link}</th></tr>']
     for claim in section.findings.comparisons:
-        verdict = "agrees" if claim.agrees else "differs"
+        kind = {"agrees": "yes", "differs": "no", "not tested": "untested"}[claim.verdict]
         rows.append(
             f'<tr><th scope="row">{escape(claim.what)}</th><td>{escape(claim.paper)}</td>'
             f"<td>{escape(claim.ours)}</td>"
-            f'<td class="verdict {"yes" if claim.agrees else "no"}">{verdict}</td></tr>'
+            f'<td class="verdict {kind}">{claim.verdict}</td></tr>'
         )
         if claim.remark:
             rows.append(f'<tr class="remark"><td colspan="4">{_linked(claim.remark)}</td></tr>')

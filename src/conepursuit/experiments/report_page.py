@@ -89,6 +89,7 @@ tbody th { font-weight: 400; max-width: 20rem; overflow-wrap: break-word; }
 .summary .verdict, .summary thead th { white-space: nowrap; overflow-wrap: normal; }
 .verdict { font-weight: 600; color: var(--yes); }
 .verdict.no { color: var(--no); }
+.verdict.untested { color: var(--soft); }
 
 figure { margin: 1.8rem 0; max-width: 38rem; }
 figure svg { display: block; width: 100%; height: auto; }

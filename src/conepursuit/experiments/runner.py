@@ -110,12 +110,8 @@ def _show(findings: Findings, console: Any) -> None:
     for table in findings.tables:
         console.print(rich_table(table))
     for one in findings.comparisons:
-        verdict = "agrees" if one.agrees else "differs"
-        console.print(
-            f"{one.what}: paper {one.paper}; here {one.ours} ({verdict}). {one.remark}".rstrip(),
-            markup=False,
-            highlight=False,
-        )
+        line = f"{one.what}: paper {one.paper}; here {one.ours} ({one.verdict}). {one.remark}"
+        console.print(line.rstrip(), markup=False, highlight=False)
 
 
 def _results(
@@ -221,7 +217,10 @@ def _written(
         "source": found.source,
         "seconds": round(seconds, 1),
         "facts": facts(quick),
-        "comparisons": [{**vars(one), "agrees": bool(one.agrees)} for one in findings.comparisons],
+        "comparisons": [
+            {**vars(one), "agrees": None if one.agrees is None else bool(one.agrees)}
+            for one in findings.comparisons
+        ],
         "tables": [vars(one) for one in findings.tables],
     }
     write(out / f"{found.name}.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
@@ -231,10 +230,9 @@ def _written(
 def markdown(found: Experiment, findings: Findings, quick: bool) -> str:
     """Return the comparisons and tables of an experiment as Markdown, with the errata named."""
     rows = [
-        (one.what, one.paper, one.ours, "yes" if one.agrees else "no", one.remark)
-        for one in findings.comparisons
+        (one.what, one.paper, one.ours, one.verdict, one.remark) for one in findings.comparisons
     ]
-    summary = Table("", ("what", "paper", "here", "agrees", "remark"), rows)
+    summary = Table("", ("what", "paper", "here", "verdict", "remark"), rows)
     heading = f"# {found.title}{' (quick)' if quick else ''}\n\nIn the paper: {found.source}."
     blocks = [heading] + [_markdown_table(summary)] * bool(rows)
     for table in findings.tables:

@@ -220,7 +220,7 @@ def _comparisons(protocols: Mapping[str, Mapping[str, Outcome]]) -> list[Compari
             "FNNOMP",
             "gets stuck (Figure 2)",
             f"stuck in {stuck} of {n_problems} problems, mean {apart:.2g}",
-            stuck > 0,
+            None if fewer and not stuck else stuck > 0,
             f"{fewer}Its f* is the best mean that any method reached, ours is certified "
             "(errata D1).",
         ),
