@@ -98,7 +98,8 @@ from conepursuit.cli import main
 assert main(["solve", "--help"]) == 0
 heavy = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "conepursuit")
 new = {name for name in set(sys.modules) - before if name.split(".")[0] in heavy}
-assert new == {"conepursuit.cli", "conepursuit.cli.app", "conepursuit.cli.options"}, new
+light = {"conepursuit.cli" + part for part in ("", ".app", ".data", ".options")}
+assert new == light, new
 assert not {"sklearn", "matplotlib"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
@@ -734,22 +735,24 @@ def test_the_help_of_reproduce_says_what_and_how_long(capsys):
     words = " ".join(out.split())
     assert ", ".join(runner.NAMES) in words
     assert "about half an hour, and about a minute with --quick" in words
-    assert "Data is needed for nmf, garrote, kl, tensor and unmixing" in words
+    assert "not part of the package is needed for kl, unmixing and most of nmf" in words
 
 
 def test_where_missing_data_belongs_is_said(capsys, monkeypatch, tmp_path):
     from conepursuit.datasets import FILES, cache_folder
 
-    first = next(iter(FILES.values())).path
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CONEPURSUIT_DATA", raising=False)
-    last = run(capsys, "datasets")[1].splitlines()[-1]
-    assert f"belong below {cache_folder()}, or below a folder that CONEPURSUIT_DATA" in last
-    assert str(cache_folder() / first) in last
+    out = run(capsys, "datasets")[1]
+    assert out.splitlines()[-1].endswith(f"they are added to {cache_folder()}.")
+    for file in FILES.values():
+        told = f"{file.name} is not here. {file.advice}\n  from {file.source}" in out
+        assert told != file.packaged
     monkeypatch.setenv("CONEPURSUIT_DATA", str(tmp_path / "mine"))
     last = run(capsys, "datasets")[1].splitlines()[-1]
-    assert last.endswith(f"is {tmp_path / 'mine' / first}.")
+    assert last.startswith(f"Files are looked for in {tmp_path / 'mine'} (CONEPURSUIT_DATA), ")
+    assert last.endswith(f"they are added to {tmp_path / 'mine'}.")
 
 
 def test_datasets_are_listed(capsys, monkeypatch, tmp_path):
@@ -765,5 +768,7 @@ def test_datasets_are_listed(capsys, monkeypatch, tmp_path):
     assert code == 0
     assert all(name in out for name in FILES)
     assert re.search(r"samson +│ altered", out)
-    assert re.search(r"sonar +│ no ", out)
+    assert f"samson is altered, remove {altered}" in out
+    assert re.search(r"sonar +│ yes ", out)
+    assert re.search(r"urban +│ no ", out)
     assert "CC BY 4.0" in out

@@ -2,8 +2,7 @@
 
 import os
 import sys
-from dataclasses import FrozenInstanceError, replace
-from hashlib import sha256
+from dataclasses import FrozenInstanceError
 from itertools import islice
 from math import pi, sin
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from conepursuit import nnls
 from conepursuit.datasets import (
     FILES,
-    DatasetChecksumError,
+    DatasetContentError,
     DatasetNotFoundError,
     available,
     cache_folder,
@@ -35,6 +34,8 @@ from conepursuit.datasets import (
     make_synthetic,
     make_theta_set,
 )
+from conepursuit.datasets.contents import CONTENTS, Content
+from conepursuit.datasets.recipes import RECIPES
 from conepursuit.theory import cone_width
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
@@ -60,19 +61,23 @@ def nowhere(tmp_path, monkeypatch):
     """A machine without any data; returns the folder of the cache."""
     monkeypatch.delenv("CONEPURSUIT_DATA", raising=False)
     monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(files, "PACKAGED", tmp_path / "no package")
     return tmp_path / "cache"
+
+
+SMALL = {"Y": np.arange(6.0).reshape(2, 3), "names": np.array(["soil", "tree"])}
 
 
 @pytest.fixture
 def registered(monkeypatch):
-    """Return a function that puts a file into a folder and makes its checksum the right one."""
+    """Return a function that puts the small arrays, now those of samson, into a folder."""
+    content = {name: Content.of(array) for name, array in SMALL.items()}
+    monkeypatch.setitem(CONTENTS, "samson", content)
 
-    def register(folder, write, name="samson"):
-        path = folder / FILES[name].path
+    def register(folder, **arrays):
+        path = folder / FILES["samson"].path
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(path)
-        digest = sha256(path.read_bytes()).hexdigest()
-        monkeypatch.setitem(FILES, name, replace(FILES[name], sha256=digest))
+        np.savez(path, **(arrays or SMALL))
         return path
 
     return register
@@ -100,7 +105,6 @@ def test_every_file_has_a_loader_that_says_whose_it_is(name):
         data.source = None
 
 
-@needs_data
 def test_sonar():
     data = load_sonar()
     assert data.X.shape == (208, 60)
@@ -110,7 +114,6 @@ def test_sonar():
     assert data.y[0] == -1
 
 
-@needs_data
 def test_sonar_of_the_experiment():
     X, y = load_sonar(all_rows=False, unit_norm=True, return_X_y=True)
     table = np.loadtxt(find("sonar"), delimiter=",", dtype=str)[1:]
@@ -168,7 +171,6 @@ def test_the_topics_of_reuters_belong_to_its_articles():
     assert wheat[about].mean() > 50 * wheat[~about].mean()
 
 
-@needs_data
 def test_mni152():
     data, raw = load_mni152(), load_mni152(scaled=False)
     assert data.V.shape == (45_901, 24)
@@ -320,11 +322,23 @@ def test_the_registry_is_consistent():
     assert list(LOADERS) == list(FILES)
     for name, file in FILES.items():
         assert file.name == name
-        assert len(bytes.fromhex(file.sha256)) == 32
+        assert CONTENTS[name]
+        assert file.packaged == (files.PACKAGED / file.path).is_file()
+        assert file.packaged == (name not in RECIPES)
         assert not Path(file.path).is_absolute()
         assert len(Path(file.path).parts) == 2
         assert "://" not in file.upstream + file.source + file.terms
-    assert len({file.sha256 for file in FILES.values()}) == len(FILES)
+        assert all(address.startswith("https://") for address in file.addresses)
+    assert list(CONTENTS) == list(FILES)
+
+
+def test_what_is_in_the_package_has_its_terms_beside_it():
+    terms = (files.PACKAGED / "LICENSES.md").read_text(encoding="utf-8")
+    kept = {path.relative_to(files.PACKAGED).as_posix() for path in files.PACKAGED.glob("*/*")}
+    assert kept == {file.path for file in FILES.values() if file.packaged}
+    assert all(f"## {path}\n" in terms for path in kept)
+    assert "CC BY 4.0" in terms
+    assert "Permission to use, copy, modify, and distribute" in terms
 
 
 @needs_data
@@ -344,10 +358,11 @@ def test_a_missing_file_says_what_to_do(nowhere, name, tmp_path):
         LOADERS[name](folder=tmp_path / "mine")
     assert type(caught.value) is DatasetNotFoundError
     message = str(caught.value)
-    for part in (file.path, file.upstream, file.source, file.terms, file.sha256):
+    assert caught.value.file is file
+    for part in (file.upstream, file.source, file.terms, file.advice):
         assert part in message
     assert f"  {tmp_path / 'mine' / file.path}\n" in message
-    assert f"Put it at {nowhere / file.path}" in message
+    assert f"  {nowhere / file.path}\n" in message
     assert "CONEPURSUIT_DATA is not set" in message
 
 
@@ -365,15 +380,14 @@ def test_an_unknown_name():
 
 
 def test_which_folder_comes_first(nowhere, registered, tmp_path, monkeypatch):
-    def write(path):
-        path.write_bytes(b"data")
-
-    cached = registered(nowhere, write)
+    packaged = registered(files.PACKAGED)
+    assert find("samson") == packaged
+    cached = registered(nowhere)
     assert find("samson") == cached
-    named = registered(tmp_path / "named", write)
+    named = registered(tmp_path / "named")
     monkeypatch.setenv("CONEPURSUIT_DATA", str(tmp_path / "named"))
     assert find("samson") == named
-    mine = registered(tmp_path / "mine", write)
+    mine = registered(tmp_path / "mine")
     assert find("samson", tmp_path / "mine") == mine
     assert find("samson", tmp_path / "elsewhere") == named
     monkeypatch.setenv("CONEPURSUIT_DATA", "")
@@ -384,59 +398,83 @@ def test_which_folder_comes_first(nowhere, registered, tmp_path, monkeypatch):
 def test_a_folder_may_begin_at_home(nowhere, registered, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    path = registered(tmp_path / "data", lambda path: path.write_bytes(b"data"))
+    path = registered(tmp_path / "data")
     assert find("samson", "~/data") == path
     monkeypatch.setenv("CONEPURSUIT_DATA", "~/data")
     assert find("samson") == path
 
 
-def test_a_wrong_file_is_refused(nowhere, registered):
-    path = registered(nowhere, lambda path: np.savez(path, Y=np.ones((2, 2))))
-    right = FILES["samson"].sha256
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DatasetChecksumError) as caught:
+def test_content_counts_and_not_the_bytes_of_a_file(nowhere, registered):
+    path = registered(nowhere)
+    before = path.read_bytes()
+    np.savez_compressed(path, Y=np.asfortranarray(SMALL["Y"]), names=SMALL["names"], other=1)
+    assert path.read_bytes() != before
+    assert find("samson") == path
+    np.testing.assert_array_equal(files.stored("samson")["Y"], SMALL["Y"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"Y": SMALL["Y"] + 1e-9}, "the entries of the array 'Y' are others"),
+        ({"Y": SMALL["Y"][::-1]}, "the entries of the array 'Y' are others"),
+        ({"Y": SMALL["Y"].T}, r"'Y' should be <f8 of shape \(2, 3\); got <f8 of shape \(3, 2\)"),
+        ({"Y": SMALL["Y"].astype("f4")}, r"got <f4 of shape \(2, 3\)"),
+        ({"names": np.array(["soil", "road"])}, "the entries of the array 'names' are others"),
+    ],
+)
+def test_a_wrong_file_is_refused(nowhere, registered, arrays, reason):
+    path = registered(nowhere, **(SMALL | arrays))
+    with pytest.raises(DatasetContentError, match=reason) as caught:
         load_samson()
-    for part in (str(path), right, sha256(content).hexdigest(), "Replace it"):
-        assert part in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "Replace it" in str(caught.value)
     (row,) = (row for row in available() if row.file.name == "samson")
     assert (row.path, row.intact) == (path, False)
 
 
+def test_damaged_files_and_missing_arrays_are_refused(nowhere, registered):
+    path = registered(nowhere, Y=SMALL["Y"])
+    with pytest.raises(DatasetContentError, match="there is no array 'names', but 'Y'"):
+        find("samson")
+    whole = registered(nowhere).read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"text"):
+        path.write_bytes(content)
+        with pytest.raises(DatasetContentError, match="it cannot be read"):
+            find("samson")
+
+
 def test_a_wrong_file_is_not_passed_over(nowhere, registered, tmp_path, monkeypatch):
-    registered(nowhere, lambda path: path.write_bytes(b"right"))
-    wrong = tmp_path / "named" / "samson" / "samson.npz"
-    wrong.parent.mkdir(parents=True)
-    wrong.write_bytes(b"wrong")
+    registered(nowhere)
+    registered(tmp_path / "named", Y=np.ones(3))
     monkeypatch.setenv("CONEPURSUIT_DATA", str(tmp_path / "named"))
-    with pytest.raises(DatasetChecksumError, match="named"):
+    with pytest.raises(DatasetContentError, match="named"):
         find("samson")
 
 
 def test_available_says_what_is_missing(nowhere, registered):
-    path = registered(nowhere, lambda path: path.write_bytes(b"data"))
+    path = registered(nowhere)
     rows = {row.file.name: (row.path, row.intact) for row in available()}
     assert rows == dict.fromkeys(FILES, (None, False)) | {"samson": (path, True)}
 
 
-def test_a_checksum_is_computed_once(nowhere, registered, monkeypatch):
-    path = registered(nowhere, lambda path: path.write_bytes(b"data"))
-    seen, whole = [], files.file_digest
+def test_a_file_is_checked_once(nowhere, registered, monkeypatch):
+    path = registered(nowhere)
+    seen, whole = [], files.difference
 
-    def counted(file, kind):
-        seen.append(kind)
-        return whole(file, kind)
+    def counted(arrays, expected):
+        seen.append(list(arrays))
+        return whole(arrays, expected)
 
-    monkeypatch.setattr(files, "file_digest", counted)
+    monkeypatch.setattr(files, "difference", counted)
     find("samson")
     find("samson")
-    assert seen == ["sha256"]
-    path.write_bytes(b"atad")
+    assert len(seen) == 1
+    np.savez(path, Y=SMALL["Y"] + 1, names=SMALL["names"])
     os.utime(path, ns=(0, 0))
-    with pytest.raises(DatasetChecksumError):
+    with pytest.raises(DatasetContentError):
         find("samson")
-    assert seen == ["sha256"] * 2
+    assert len(seen) == 2
 
 
 def test_nothing_is_unpickled(nowhere, registered):
@@ -444,8 +482,7 @@ def test_nothing_is_unpickled(nowhere, registered):
         def __reduce__(self):
             return pytest.fail, ("a file was unpickled",)
 
-    arrays = {"Y": np.array([Bomb()], dtype=object)}
-    registered(nowhere, lambda path: np.savez(path, **arrays))
+    registered(nowhere, Y=np.array([Bomb()], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle=False"):
         load_samson()
 

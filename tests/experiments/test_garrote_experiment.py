@@ -186,6 +186,9 @@ def test_what_is_found(outcomes, sonar):
     agrees = {one.what.split(":")[0]: one.agrees for one in found.comparisons}
     assert agrees == {"NNMP": True, "PWMP": True, "FCMP": True, "NNG": False}
     assert "integers" in found.comparisons[-1].remark
+    assert "0.0241, with the step of the released code 0.0240 (errata E1), published 0.0240" in (
+        found.comparisons[1].remark
+    )
     cells = [cell for table in found.tables for row in table.rows for cell in row]
     for piece in ("PWMP (E1)", ".8345±.0242", "FCMP variant 1"):
         assert piece in cells

@@ -6,12 +6,17 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conepursuit.datasets import FILES
+from conepursuit.experiments import runner
+from conepursuit.experiments.drawing import draw
+from conepursuit.experiments.errata import NAMED, POINTS, Point
 from conepursuit.experiments.findings import Comparison, Findings, Table
-from conepursuit.experiments.report import Section, draw, page
+from conepursuit.experiments.report import Missing, Section, page
 from conepursuit.plotting import COLOURS
 
 CHROMIUM = next(
@@ -132,7 +137,13 @@ def test_the_page_is_well_formed_and_complete(report):
     assert outline.text("h2")[:2] == ["Summary", "The synthetic experiment"]
     assert outline.text("dd") == list(FACTS.values())
     told = " ".join(text for _, text in outline.texts)
-    for words in ("1 of 3 claims agree;", "agrees", "differs", "3 min 20 s", "0.4 s"):
+    for words in (
+        "Of the 3 claims that were tested, 1 agree",
+        "agrees",
+        "differs",
+        "3 min 20 s",
+        "0.4 s",
+    ):
         assert words in told
 
 
@@ -192,11 +203,88 @@ def test_small_reports():
     text = page([Section("a", "b", "c", 59.7, Findings([], []))], {})
     assert Outline(text).count("section") == 3
     assert "1 min 0 s" in text
-    assert "No claims were compared" in text
+    assert "No claims were tested" in text
+    small = Findings([Comparison("a", "-", "1", True), Comparison("b", "-", "2", None)], [])
+    text = page([Section("a", "b", "c", 1, small)], {})
+    assert "All 1 claims agree. This run is too small to test 1 more. " in text
+    assert '<td class="verdict untested">not tested</td>' in text
     agreed = Findings([Comparison("a", "-", "1", True)] * 2, [])
     text = page([Section("a", "b", "c", 3905, agreed)], {})
     assert "All 2 claims agree. " in text
     assert "1 h 5 min" in text
+
+
+def words(text):
+    return " ".join(" ".join(told for _, told in Outline(text).texts).split())
+
+
+def test_a_quick_report_says_so_in_its_title_and_at_its_top():
+    found = [Section("a", "b", "c", 1.0, Findings([Comparison("a", "-", "1", True)], []))]
+    quick, whole = page(found, {}, quick=True), page(found, {})
+    assert Outline(quick).text("title") == Outline(quick).text("h1")
+    assert Outline(quick).text("h1")[0].endswith("(quick)")
+    header = quick[quick.index("<header>") : quick.index("</header>")]
+    assert header.index("This is a quick run.") < header.index("claims agree")
+    assert "quick" not in whole.partition("</style>")[2]
+
+
+def test_the_top_says_which_experiments_are_missing_and_what_to_do():
+    found = [Section("a", "b", "c", 1.0, Findings([Comparison("a", "-", "1", False)], []))]
+    missing = [
+        Missing("kl", "The <divergence>", (), (FILES["cbcl_faces"],)),
+        Missing("nmf", "Factors", ("x", "y"), (FILES["urban"], FILES["reuters"])),
+    ]
+    text = page(found, {}, missing=missing, not_run=["theory", "synthetic"])
+    told = words(text)
+    order = [
+        "The <divergence> (kl): data that are not here: cbcl_faces. Get the originals, and run: "
+        "conepursuit datasets add cbcl_faces CBCL_Face.mat",
+        "Factors (nmf), of it x, y: data that are not here: urban, reuters. Get the "
+        "originals, and run: conepursuit datasets add urban HYDICE.mat",
+        "Run: conepursuit datasets fetch reuters",
+        "theory, synthetic: not run. Run: conepursuit reproduce theory synthetic",
+        "Of the 1 claims that were tested, 0 agree and 1 differ",
+        "Summary",
+    ]
+    places = [told.index(words) for words in order]
+    assert places == sorted(places)
+    assert "missing" not in words(page(found, {}))
+
+
+def test_errata_are_linked_to_what_they_say():
+    table = Table("t", ("a", "b"), [("c", "d")], "Other data (errata D4).")
+    claim = Comparison("a", "-", "1", False, "Because (errata B1), and < (errata D3).")
+    text = page([Section("a", "b", "c", 1.0, Findings([claim], [table]))], {})
+    outline = Outline(text)
+    assert [a["href"] for a in outline.all("a") if "erratum" in a["href"]] == [
+        "#erratum-B1",
+        "#erratum-D3",
+        "#erratum-D4",
+    ]
+    assert [a["id"] for a in outline.all("dt")] == ["erratum-B1", "erratum-D3", "erratum-D4"]
+    assert "The garrote table belongs to 207 of the 208 samples" in words(text)
+    assert "`" not in text
+    assert "errata" not in page([Section("a", "b", "c", 1.0, Findings([], []))], {})
+
+
+def test_every_erratum_that_experiments_name_is_in_the_errata():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "errata.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([A-E]\d+) \| (.*) \| (.*) \|$", page, re.MULTILINE)
+    known = {name: Point(*texts) for name, *texts in rows}
+    sources = "".join(path.read_text("utf-8") for path in Path(runner.__file__).parent.glob("*.py"))
+    named = set(NAMED.findall(sources))
+    assert {"B1", "D1", "D6", "E1"} <= named
+    assert {name: known[name] for name in POINTS} == POINTS
+    assert named <= set(POINTS)
+
+
+@pytest.mark.parametrize("name", runner.NAMES)
+def test_every_experiment_names_what_it_redoes(name):
+    source = runner.experiment(name).source
+    assert re.fullmatch(
+        r"((Figures?|Tables?|Theorems) [\d, and]+, (Section|Appendix) [\dA-E.]+(; )?)+", source
+    )
 
 
 def test_dark_is_for_screens_only(report):

@@ -13,7 +13,7 @@ from rich.console import Console
 from scipy.optimize import nnls
 
 from conepursuit import PWMP, Cone, LeastSquares, Status, UnitVectors, minimize
-from conepursuit.datasets import DatasetNotFoundError, iter_synthetic
+from conepursuit.datasets import FILES, DatasetNotFoundError, iter_synthetic
 from conepursuit.experiments import runner, synthetic
 from conepursuit.experiments.findings import Comparison, Experiment, Findings, Table
 from conepursuit.experiments.pursuits import fnnomp, nnomp
@@ -141,7 +141,7 @@ def test_what_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "experiment", lambda name: tiny([]))
     runner.reproduce(["tiny"], tmp_path, False, console())
     text = (tmp_path / "tiny.md").read_text(encoding="utf-8")
-    assert "| a < b | 1 & 2 | 2 | yes |" in text
+    assert "| a < b | 1 & 2 | 2 | agrees |" in text
     assert "| a | 1 |" in text
     found = json.loads((tmp_path / "tiny.json").read_text(encoding="utf-8"))
     assert found["comparisons"][0]["agrees"] is True
@@ -151,18 +151,34 @@ def test_what_is_written(tmp_path, monkeypatch):
     assert "numpy" in report
 
 
-def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
-    def missing(_):
-        raise DatasetNotFoundError("sonar.csv is missing; put it there.")
+def lacking():
+    raise DatasetNotFoundError("samson.npz is missing.", FILES["samson"])
 
-    absent = Experiment("absent", "", "", missing, lambda _: Findings([], []))
+
+def test_an_experiment_without_its_data_is_left_out(tmp_path, monkeypatch):
+    absent = Experiment("absent", "Gone", "", lambda _: {"a": lacking}, lambda _: Findings([], []))
     monkeypatch.setattr(runner, "experiment", lambda name: absent if name == "absent" else tiny([]))
     shown = console()
     assert not runner.reproduce(["absent", "tiny"], tmp_path, False, shown)
-    assert "absent is left out. sonar.csv is missing" in shown.file.getvalue()
+    printed = " ".join(shown.file.getvalue().split())
+    assert "Left out: Gone (absent): data that are not here: samson. Get the originals" in printed
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<code>conepursuit datasets add samson Samson.mat</code>" in report
     assert not runner.reproduce(["absent"], tmp_path / "none", False, shown)
     assert not (tmp_path / "none" / "report.html").exists()
     assert (tmp_path / "tiny.json").exists()
+
+
+def test_parts_without_their_data_are_left_out_and_the_others_shown(tmp_path, monkeypatch):
+    whole = tiny([])
+    parts = {**whole.parts(False), "c": lacking, "d": lacking}
+    monkeypatch.setattr(runner, "experiment", lambda name: replace(whole, parts=lambda _: parts))
+    assert not runner.reproduce(["tiny"], tmp_path, True, console())
+    folder = tmp_path / "quick"
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "A tiny one (tiny), of it c, d: data that are not here: samson." in report
+    assert "| b | 2 |" in (folder / "tiny.md").read_text(encoding="utf-8")
+    assert (folder / "tiny.md").read_text(encoding="utf-8").startswith("# A tiny one (quick)\n")
 
 
 def test_fnnomp_is_stuck_in_one_problem_of_the_script():

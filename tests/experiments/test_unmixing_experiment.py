@@ -62,9 +62,16 @@ def test_what_is_found():
     results = {name: kept() for name in unmixing.EXTRACTORS}
     results["Samson"] = {"true spectra": [0.0, 0.1, 0.2], "spa": [12.3, 0.3, 0.4]}
     found = unmixing.present(results)
-    assert [table.title[:6] for table in found.tables] == ["Pixels", "Samson"]
+    assert [table.title[:6] for table in found.tables] == ["20 pix", "Samson"]
     assert found.tables[1].rows[1] == ("SPA", "12.30°", "0.300", "0.400")
     assert found.comparisons[1].agrees
+    assert found.comparisons[0].remark == (
+        "Iterations until it is done on every pixel: 7: an atom may lose its weight and come back."
+    )
+    results["spa"]["FCMP"]["last"] = 11
+    told = unmixing.present(results)
+    assert "every pixel: more than 10: an atom" in told.comparisons[0].remark
+    assert told.tables[0].rows[0][-2] == "more than 10"
     assert len(found.figures) == 6
     for draw in found.figures.values():
         ax = Figure().subplots()

@@ -1,6 +1,7 @@
 """The command line, ``conepursuit``; it needs ``pip install "conepursuit[cli]"``.
 
-- ``app``: the commands, with ``options``; what computes is imported inside them.
+- ``app``: the commands, with ``options``, and ``data`` those of ``conepursuit datasets``; what
+  computes is imported inside them.
 - ``solving`` (with ``problems`` and ``fits``), ``auditing``, ``factoring``, ``unmixing`` (with
   ``endmembers`` and ``unmixed``), ``catalogue``: one command each.
 - ``reading``, ``tables``, ``layouts``, ``opening``: matrices and targets from files; ``writing``:

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from conepursuit.cli import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, complain
+from conepursuit.cli.data import datasets
 from conepursuit.cli.options import (
     Extractor,
     Format,
@@ -38,6 +39,7 @@ app = typer.Typer(
     rich_markup_mode="rich" if get_terminal_size().columns >= 80 else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(datasets, name="datasets")
 
 
 EXPERIMENTS = (
@@ -303,7 +305,8 @@ def demo(
 
     All of them take about half an hour, and about a minute with --quick.
 
-    Data is needed for nmf, garrote, kl, tensor and unmixing; see conepursuit datasets.
+    Data that is not part of the package is needed for kl, unmixing and most of nmf; see
+    conepursuit datasets.
     """,
 )
 def reproduce(
@@ -327,12 +330,3 @@ def reproduce(
         return complain(f"there is no experiment {unknown[0]!r}. Use {known}.", BAD_INPUT)
     complete = runner.reproduce(list(names or ()), out, quick, Console())
     return DONE if complete else complain("not all experiments could be run.", NOT_CONVERGED)
-
-
-@app.command(epilog="Example: conepursuit datasets")
-def datasets() -> int:
-    """List the data sets that experiments use, and where they are."""
-    from conepursuit.cli.catalogue import show_datasets
-
-    show_datasets()
-    return DONE

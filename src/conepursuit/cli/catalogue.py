@@ -1,16 +1,15 @@
-"""``conepursuit datasets``."""
+"""``conepursuit datasets``: the list."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from conepursuit.datasets import Availability, available, cache_folder
-from conepursuit.datasets.files import VARIABLE
+from conepursuit.datasets.files import VARIABLE, own_folder
 
 
 def show_datasets() -> None:
@@ -18,7 +17,7 @@ def show_datasets() -> None:
     out = Table(title="Data sets", title_justify="left", title_style="bold", show_lines=True)
     out.add_column("name", no_wrap=True)
     out.add_column("here", no_wrap=True)
-    for heading in ("source", "terms"):
+    for heading in ("data", "terms"):
         out.add_column(heading, overflow="fold")
     entries = available()
     for entry in entries:
@@ -26,19 +25,27 @@ def show_datasets() -> None:
         out.add_row(file.name, presence(entry), Text(file.upstream), Text(file.terms))
     console = Console(highlight=False)
     console.print(out)
-    missing = next((entry.file.path for entry in entries if entry.path is None), None)
-    console.print(whereabouts(missing), markup=False, soft_wrap=True)
+    for entry in entries:
+        if not entry.intact:
+            console.print(remedy(entry), markup=False, soft_wrap=True)
+    console.print(whereabouts(), markup=False, soft_wrap=True)
 
 
-def whereabouts(missing: str | None) -> str:
-    """Return where files are looked for and, if one is missing, where it belongs."""
+def remedy(entry: Availability) -> str:
+    """Return how to get a file that is not here, or not intact."""
+    file = entry.file
+    problem = "is not here" if entry.path is None else f"is altered, remove {entry.path}"
+    return f"{file.name} {problem}. {file.advice}\n  from {file.source}\n"
+
+
+def whereabouts() -> str:
+    """Return where files are looked for, and where they are added."""
     given = os.environ.get(VARIABLE)
-    folders = f"{cache_folder()}" + (f", after {given} ({VARIABLE})" if given else "")
-    if missing is None:
-        return f"Files are looked for in {folders}."
-    place = Path(given) if given else cache_folder()
-    other = "" if given else f", or below a folder that {VARIABLE} names"
-    return f"Missing files belong below {place}{other}: the first of them is {place / missing}."
+    first = f"{given} ({VARIABLE}), " if given else ""
+    return (
+        f"Files are looked for in {first}{cache_folder()} and in the package; they are added to "
+        f"{own_folder()}."
+    )
 
 
 def presence(entry: Availability) -> str:

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from conepursuit.cli.display import MOST_ROWS, facts, table
 from conepursuit.cli.endmembers import Endmembers
 from conepursuit.cli.writing import write_json
-from conepursuit.experiments.report import draw
+from conepursuit.experiments.drawing import draw
 from conepursuit.files import replacing
 from conepursuit.scenes.pictures import MOST_PICTURES, picture, plot_residuals, plot_spectra, shown
 from conepursuit.scenes.report import Contents, Picture, page

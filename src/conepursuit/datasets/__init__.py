@@ -1,11 +1,15 @@
 """Real data to try things on, and generators of problems with known properties.
 
-The loaders read prepared files, which are not part of the package and are never downloaded: most
-are other people's, and some not ours to pass on. `available` says which are here. A file that is
-missing is named by the error, with where it comes from, under which terms, and where to put it:
-the folder that the environment variable CONEPURSUIT_DATA names, or `cache_folder()`.
+The loaders read prepared files, from the folder that the environment variable CONEPURSUIT_DATA
+names, from `cache_folder()`, or from the package, which has what is small and may be passed on
+(``packaged``, with the licences). `available` says which are here. The others are prepared by `add`
+from the originals that their owners or carriers distribute, and `fetch` downloads these where the
+terms allow it. A file is known by the arrays in it, so that anybody can make it.
 
-- ``registry``, ``files``, ``records``: which files there are, where they lie, what loaders return.
+- ``registry``, ``contents``: which files there are, and what they hold.
+- ``files``, ``records``: where they lie, what loaders return.
+- ``preparing``: `add` and `fetch`; ``recipes`` (with ``reuters_recipe``) make arrays of what
+  ``originals`` reads.
 - ``spectra``, ``images``, ``counts``, ``sonar``: the loaders.
 - ``generators``: problems that are made.
 
@@ -23,7 +27,7 @@ from conepursuit.datasets.counts import (
 )
 from conepursuit.datasets.files import (
     Availability,
-    DatasetChecksumError,
+    DatasetContentError,
     DatasetNotFoundError,
     available,
     cache_folder,
@@ -43,6 +47,7 @@ from conepursuit.datasets.images import (
     load_diffusion_mri,
     load_mni152,
 )
+from conepursuit.datasets.preparing import add, fetch
 from conepursuit.datasets.records import DataSet
 from conepursuit.datasets.registry import FILES, File
 from conepursuit.datasets.sonar import Sonar, load_sonar
@@ -63,7 +68,7 @@ __all__ = [
     "Availability",
     "Cube",
     "DataSet",
-    "DatasetChecksumError",
+    "DatasetContentError",
     "DatasetNotFoundError",
     "DiffusionMRI",
     "File",
@@ -76,8 +81,10 @@ __all__ = [
     "SparseConic",
     "SpectralLibrary",
     "Urban",
+    "add",
     "available",
     "cache_folder",
+    "fetch",
     "find",
     "iter_synthetic",
     "load_cbcl_faces",

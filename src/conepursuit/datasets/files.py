@@ -1,4 +1,4 @@
-"""Where the files of data lie, and whether they are the right ones. Nothing is downloaded."""
+"""Where the files of data lie, and whether they are the right ones."""
 
 from __future__ import annotations
 
@@ -7,24 +7,37 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from hashlib import file_digest
 from pathlib import Path
 
 import numpy as np
 
 from conepursuit.arrays import Array
+from conepursuit.datasets.contents import CONTENTS, difference
 from conepursuit.datasets.registry import FILES, File
 
 VARIABLE = "CONEPURSUIT_DATA"
 """The environment variable that names a folder of data."""
 
+PACKAGED = Path(__file__).parent / "packaged"
+"""The folder of the data that are part of the package."""
+
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A file of data is in none of the folders where it was looked for."""
+    """A file of data is in none of the folders where it was looked for.
+
+    Attributes
+    ----------
+    file : File
+        Which one.
+    """
+
+    def __init__(self, message: str, file: File) -> None:
+        super().__init__(message)
+        self.file = file
 
 
-class DatasetChecksumError(ValueError):
-    """A file of data is not the one that the loaders were written for."""
+class DatasetContentError(ValueError):
+    """A file of data holds something else than the loaders were written for."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +51,7 @@ class Availability:
     path : Path or None
         Where it was found, if it was.
     intact : bool
-        Whether it was found and its checksum is right.
+        Whether it was found and holds what it should.
     """
 
     file: File
@@ -46,8 +59,15 @@ class Availability:
     intact: bool
 
 
+def known(name: str) -> File:
+    """Return the file of a data set, by its name."""
+    if name not in FILES:
+        raise ValueError(f"there is no data set {name!r}. Those known: {', '.join(FILES)}.")
+    return FILES[name]
+
+
 def find(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Return where a file of data lies, its checksum verified.
+    """Return where a file of data lies, its content verified.
 
     Parameters
     ----------
@@ -55,27 +75,24 @@ def find(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
         A key of `FILES`.
     folder : path, optional
         Where to look first. Then come the folder that the environment variable CONEPURSUIT_DATA
-        names, and `cache_folder()`.
+        names, `cache_folder()`, and the data of the package.
 
     Raises
     ------
     DatasetNotFoundError
-        It is in none of them. The message says where it comes from and where to put it.
-    DatasetChecksumError
-        The first that was found is another file.
+        It is in none of them. The message says where it comes from and how to get it.
+    DatasetContentError
+        The first that was found holds something else.
     """
-    if name not in FILES:
-        raise ValueError(f"there is no data set {name!r}. Those known: {', '.join(FILES)}.")
-    file = FILES[name]
+    file = known(name)
     path = _located(file, folder)
     if path is None:
-        raise DatasetNotFoundError(_missing(file, folder))
-    received = _checksum(path)
-    if received != file.sha256:
-        raise DatasetChecksumError(
-            f"{path} is not the file {file.path} that is expected: its sha256 should be "
-            f"{file.sha256}; got {received}. Replace it by an intact copy, or move it away to "
-            "have the other folders searched."
+        raise DatasetNotFoundError(_missing(file, folder), file)
+    wrong = _fault(path, name)
+    if wrong is not None:
+        raise DatasetContentError(
+            f"{path} does not hold the data set {name!r}: {wrong}. Replace it by an intact copy, "
+            "or move it away to have the other folders searched."
         )
     return path
 
@@ -83,10 +100,16 @@ def find(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
 def available(folder: str | os.PathLike[str] | None = None) -> list[Availability]:
     """Return for every file of data whether it is here, and where; the order is that of `FILES`."""
     rows = []
-    for file in FILES.values():
+    for name, file in FILES.items():
         path = _located(file, folder)
-        rows.append(Availability(file, path, path is not None and _checksum(path) == file.sha256))
+        rows.append(Availability(file, path, path is not None and _fault(path, name) is None))
     return rows
+
+
+def own_folder() -> Path:
+    """Return the folder for data that are added: that of CONEPURSUIT_DATA, or `cache_folder()`."""
+    given = os.environ.get(VARIABLE)
+    return Path(given).expanduser() if given else cache_folder()
 
 
 def cache_folder() -> Path:
@@ -103,9 +126,17 @@ def cache_folder() -> Path:
 
 
 def stored(name: str, folder: str | os.PathLike[str] | None = None) -> dict[str, Array]:
-    """Return the arrays of a file by their names; objects in it, which are code, are refused."""
-    with np.load(find(name, folder), allow_pickle=False) as file:
-        return dict(file)
+    """Return the arrays of a file by their names."""
+    return _arrays(find(name, folder))
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    """Return the arrays of a file; objects in it, which are code, are refused."""
+    if path.suffix == ".csv":  # the sonar data: numbers, and a letter at the end of each line
+        rows = np.loadtxt(path, delimiter=",", dtype=str)
+        return {"X": rows[:, :-1].astype(np.float64), "label": np.array(rows[:, -1].tolist())}
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def _folders(first: str | os.PathLike[str] | None) -> Iterator[Path]:
@@ -114,6 +145,7 @@ def _folders(first: str | os.PathLike[str] | None) -> Iterator[Path]:
         if folder:
             yield Path(folder).expanduser()
     yield cache_folder()
+    yield PACKAGED
 
 
 def _located(file: File, folder: str | os.PathLike[str] | None) -> Path | None:
@@ -123,26 +155,24 @@ def _located(file: File, folder: str | os.PathLike[str] | None) -> Path | None:
 
 def _missing(file: File, folder: str | os.PathLike[str] | None) -> str:
     looked = "\n".join(f"  {place / file.path}" for place in _folders(folder))
-    unset = "" if os.environ.get(VARIABLE) else f" {VARIABLE} is not set."
+    unset = "" if os.environ.get(VARIABLE) else f"{VARIABLE} is not set.\n"
     return (
-        f"the data set {file.name!r} needs the file {file.path}, which is in none of\n"
-        f"{looked}\n"
-        f"It is not part of the package, and nothing is downloaded.{unset}\n"
-        f"Data: {file.upstream}.\n"
-        f"Prepared from: {file.source}.\n"
-        f"Terms: {file.terms}.\n"
-        f"Put it at {cache_folder() / file.path}, or let {VARIABLE} name the folder that holds "
-        f"{file.path}. Its sha256 is {file.sha256}."
+        f"the data set {file.name!r} is not here. {file.advice}\n"
+        f"It was looked for as\n{looked}\n{unset}"
+        f"Data: {file.upstream}.\nPrepared from: {file.source}.\nTerms: {file.terms}."
     )
 
 
-def _checksum(path: Path) -> str:
-    """Return the sha256, computed once for as long as the file stays as it is."""
+def _fault(path: Path, name: str) -> str | None:
+    """Return what is wrong with a file, found out once for as long as the file stays as it is."""
     state = path.stat()
-    return _computed(path.resolve(), state.st_mtime_ns, state.st_size)
+    return _found_fault(path.resolve(), name, state.st_mtime_ns, state.st_size)
 
 
 @cache
-def _computed(path: Path, mtime: int, size: int) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
+def _found_fault(path: Path, name: str, mtime: int, size: int) -> str | None:
+    try:
+        arrays = _arrays(path)
+    except Exception as error:  # damaged archives raise almost anything
+        return f"it cannot be read: {error}"
+    return difference(arrays, CONTENTS[name])

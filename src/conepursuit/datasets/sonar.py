@@ -9,7 +9,7 @@ from typing import Literal, overload
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.datasets.files import find
+from conepursuit.datasets.files import stored
 from conepursuit.datasets.records import DataSet
 from conepursuit.datasets.registry import FILES
 
@@ -75,10 +75,10 @@ def load_sonar(
     Sonar, or tuple of arrays
         With attributes X and y.
     """
-    path = find("sonar", folder)
-    rows = np.loadtxt(path, delimiter=",", dtype=str)[0 if all_rows else 1 :]
-    X = rows[:, :-1].astype(np.float64)
+    z = stored("sonar", folder)
+    first = 0 if all_rows else 1
+    X = z["X"][first:]
     if unit_norm:
         X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = np.where(rows[:, -1] == "M", 1.0, -1.0)
+    y = np.where(z["label"][first:] == "M", 1.0, -1.0)
     return (X, y) if return_X_y else Sonar(source=FILES["sonar"], X=X, y=y)

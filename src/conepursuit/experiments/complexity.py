@@ -220,15 +220,15 @@ def _comparisons(results: Mapping[str, Any]) -> list[Comparison]:
             "1.5 % (on hyperspectral data)",
             f"{100 * bad:.1f} %",
             bad < 0.05,
-            "Other data, and few in both (errata D6); the bound t / (3|A|! + 1) on good steps "
-            "says next to nothing (errata B9).",
+            "These are synthetic data (errata D6); the bound t / (3|A|! + 1) on good steps says "
+            "next to nothing (errata B9).",
         ),
         Comparison(
-            "PWMP and AMP: time of an iteration over C",
+            f"PWMP and AMP: time of an iteration over C, in dimension {d}",
             "C + O(d + t d)",
             f"{min(extra):.2f} to {max(extra):.2f}",
             max(extra) < 1.5,
-            "The second query costs nothing: the oracle's pass has scored the active atoms.",
+            "The second query needs no product: the oracle's pass has scored the active atoms.",
         ),
         Comparison(
             "NNMP sublinear, PWMP linear",
@@ -259,7 +259,7 @@ def plot(curves: Mapping[str, Mapping[str, Any]], ax: Any) -> None:
 EXPERIMENT = Experiment(
     "complexity",
     "Cost per iteration and convergence",
-    "the table of computational complexity and convergence rates",
+    "Table 1, Section 3.2",
     parts,
     present,
 )

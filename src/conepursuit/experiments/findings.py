@@ -20,8 +20,8 @@ class Comparison:
         What is compared.
     paper, ours : str
         The two, as they are printed; "-" where the paper says nothing.
-    agrees : bool
-        Whether the claim of the paper holds here.
+    agrees : bool or None
+        Whether the claim of the paper holds here; None where this run is too small to tell.
     remark : str
         Why the two differ, in one sentence; "" where they do not.
     """
@@ -29,8 +29,13 @@ class Comparison:
     what: str
     paper: str
     ours: str
-    agrees: bool
+    agrees: bool | None
     remark: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What became of the claim, in two words at most."""
+        return {True: "agrees", False: "differs", None: "not tested"}[self.agrees]
 
 
 @dataclass(frozen=True)
@@ -84,12 +89,13 @@ class Experiment:
     name, title : str
         How it is called, and what it is about.
     source : str
-        Where it stands in the paper.
+        The figures, tables or theorems of the paper that it redoes, and their section.
     parts : callable
         ``parts(quick)`` returns functions by name. Each computes a part that is kept once it is
         finished, so that an interrupted run goes on where it was; `quick` asks for a small budget.
     present : callable
         ``present(results)`` makes the findings of what the parts returned, read back from JSON.
+        Parts whose data are missing are not among them.
     """
 
     name: str

@@ -1,41 +1,22 @@
-"""The report of the experiments: one HTML page that needs nothing but itself.
-
-Figures are drawings inside the page. What is black, white or grey in them follows the page, so that
-they are right on light and dark screens and in print.
-"""
+"""The report of the experiments: one HTML page that needs nothing but itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from html import escape
-from io import StringIO
-from typing import Any
-from xml.etree import ElementTree
 
-from conepursuit.experiments.findings import Comparison, Findings, Table
+from conepursuit.datasets import File
+from conepursuit.experiments.errata import NAMED, Point, named_points
+from conepursuit.experiments.findings import Findings, Table
 from conepursuit.experiments.report_page import PAGE, STYLE
-from conepursuit.plotting import COLOURS
 
 TITLE = "The experiments of the paper, run again"
 PAPER = (
     "<cite>Greedy Algorithms for Cone Constrained Optimization with Convergence Guarantees</cite> "
     "by Locatello, Tschannen, Rätsch and Jaggi (NIPS 2017)"
 )
-SIZE = (5.6, 3.7)
-FONTS = "'DejaVu Sans', Verdana, sans-serif"
-"""Formulas are placed glyph by glyph for the first; the second is about as wide."""
-RC = {
-    "axes.axisbelow": True,
-    "axes.prop_cycle": f"cycler('color', {list(COLOURS)})",
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "legend.fontsize": 9,
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "conepursuit",  # the same figure, the same bytes
-}
 
 
 @dataclass(frozen=True)
@@ -67,106 +48,41 @@ class Section:
         return "experiment-" + re.sub(r"\W+", "-", self.name)
 
 
-def draw(plot: Callable[[Any], None]) -> str:
-    """Draw a figure.
+@dataclass(frozen=True)
+class Missing:
+    """An experiment that could not be run, or not all of it, for lack of data.
 
-    Parameters
+    Attributes
     ----------
-    plot : callable
-        Draws on the matplotlib axes that it is given.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element to be put into an HTML page. It is as wide as it can be, and is drawn
-        on ``var(--paper)`` in the colour of the text around it. The same drawing gives the same
-        string, and different drawings share no ids.
+    name, title : str
+        Those of the experiment.
+    parts : sequence of str
+        The parts that are missing; none where all of it is.
+    files : sequence of File
+        The data that are missing.
     """
-    try:
-        from matplotlib import style
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError('draw needs matplotlib: pip install "conepursuit[plots]".') from None
-    out = StringIO()
-    with style.context(RC, after_reset=True):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        plot(figure.add_subplot())
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    return _inline(out.getvalue())
+
+    name: str
+    title: str
+    parts: Sequence[str]
+    files: Sequence[File]
+
+    @property
+    def told(self) -> str:
+        """What is missing and why, in a sentence."""
+        parts = f", of it {', '.join(self.parts)}" if self.parts else ""
+        data = ", ".join(file.name for file in self.files)
+        return f"{self.title} ({self.name}){parts}: data that are not here: {data}."
 
 
-def _inline(drawing: str) -> str:
-    """Return the ``<svg>`` element of a file of matplotlib's, for the inside of a page."""
-    prefix = "f" + sha256(drawing.encode()).hexdigest()[:10]
-    used = dict.fromkeys(re.findall(r"(?:href=\"|url\()#([\w.-]+)", drawing))
-    ids = {old: f"{prefix}-{i}" for i, old in enumerate(used)}
-    root = ElementTree.fromstring(drawing)
-    for child in [*root]:
-        if child.tag.endswith("}metadata") or child.find("{*}style") is not None:
-            root.remove(child)
-    for element in root.iter():
-        element.tag = _local(element.tag)
-        element.tail = None
-        if len(element):
-            element.text = None
-        attributes = {_local(key): " ".join(v.split()) for key, v in element.attrib.items()}
-        element.attrib = dict(_attributes(attributes, ids))
-    root.attrib = {
-        "viewBox": root.attrib["viewBox"],
-        "width": "100%",
-        "role": "img",
-        "fill": "currentColor",  # what matplotlib leaves without a colour is black
-        "stroke-linejoin": "round",
-        "font-family": FONTS,
-    }
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _local(name: str) -> str:
-    """Return a name without its namespace; inside HTML there are none."""
-    return name.rpartition("}")[2]
-
-
-def _attributes(given: Mapping[str, str], ids: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the attributes of an element: ids renamed or left out, numbers short, greys mixed."""
-    for key, value in given.items():
-        if key == "fill":  # the ground of a hatch; only a style may refer to the page's colours
-            key, value = "style", f"fill: {value}"
-        if key == "id":
-            if value in ids:
-                yield key, ids[value]
-        elif key == "style":
-            value = re.sub(r"'DejaVu Sans'[^;]*", FONTS, value)
-            value = re.sub(r"(fill|stroke): #(\w\w)\2\2(?!\w)", _mixed, value)
-            yield key, _renamed(value, ids)
-        elif key in ("href", "clip-path"):
-            yield key, _renamed(value, ids)
-        elif key in ("d", "x", "y"):
-            yield key, re.sub(r"-?\d+\.\d+", lambda m: f"{round(float(m[0]), 2):g}", value)
-        else:
-            yield key, value
-
-
-def _renamed(value: str, ids: Mapping[str, str]) -> str:
-    return re.sub(r"(?<=#)[\w.-]+", lambda match: ids.get(match[0], match[0]), value)
-
-
-def _mixed(match: re.Match[str]) -> str:
-    """Return a grey as a mixture of the colours of text and page, after the grey itself.
-
-    Browsers that cannot mix keep the first.
-    """
-    name, level = match[1], match[2]
-    ink = round(100 * (1 - int(level, 16) / 255))
-    if ink == 100:
-        return f"{name}: currentColor"
-    if ink == 0:
-        return f"{name}: var(--paper, #fff)"
-    mixture = f"color-mix(in srgb, currentColor {ink}%, var(--paper, #fff))"
-    return f"{name}: #{level * 3}; {name}: {mixture}"
-
-
-def page(sections: Sequence[Section], facts: Mapping[str, str]) -> str:
+def page(
+    sections: Sequence[Section],
+    facts: Mapping[str, str],
+    *,
+    quick: bool = False,
+    missing: Sequence[Missing] = (),
+    not_run: Sequence[str] = (),
+) -> str:
     """Return the report.
 
     Parameters
@@ -175,37 +91,104 @@ def page(sections: Sequence[Section], facts: Mapping[str, str]) -> str:
         The experiments, in the order of the report.
     facts : mapping of str to str
         Versions, the machine, and what else a reader must know to run it all again.
+    quick : bool
+        Whether they were run on a small budget, which title and opening then say.
+    missing : sequence of Missing
+        The experiments whose data are missing.
+    not_run : sequence of str
+        The names of experiments that nobody asked for.
 
     Returns
     -------
     str
         An HTML page without scripts that refers to nothing outside itself.
     """
+    points = named_points(text for section in sections for text in named_texts(section.findings))
+    opening = [_quick(), _missing(missing, not_run), _opening(sections)]
+    parts = [_summary(sections), *map(_section, sections), _errata(points), _facts(facts)]
     return PAGE.format(
-        title=TITLE,
+        title=f"{TITLE} (quick)" if quick else TITLE,
         style=STYLE,
-        opening=_opening([c for s in sections for c in s.findings.comparisons]),
-        contents=_contents(sections),
-        sections="\n".join([_summary(sections), *map(_section, sections), _facts(facts)]),
+        opening="\n".join(filter(None, opening[0 if quick else 1 :])),
+        contents=_contents(sections, points),
+        sections="\n".join(filter(None, parts)),
     )
 
 
-def _opening(claims: Sequence[Comparison]) -> str:
-    n_agree = sum(claim.agrees for claim in claims)
-    if n_agree < len(claims):
-        verdict = f"{n_agree} of {len(claims)} claims agree; the summary says why the others do not"
+def _quick() -> str:
+    return (
+        '<p class="notice"><strong>This is a quick run.</strong> Every experiment has a small '
+        "budget: fewer problems, splits and starts, fewer iterations, lower ranks, parts of the "
+        "data. A claim may differ for that reason alone, and no number should be quoted. "
+        "<code>conepursuit reproduce</code> runs them all as they are in the paper.</p>"
+    )
+
+
+def _missing(missing: Sequence[Missing], not_run: Sequence[str]) -> str:
+    """Return which experiments are missing, why, and what to do."""
+    items = [
+        f"<li>{escape(one.told)} "
+        + " ".join(
+            f"{escape(words)} <code>{escape(command)}</code>" for words, command in _ways(one)
+        )
+        + "</li>"
+        for one in missing
+    ]
+    if not_run:
+        items.append(
+            f"<li>{escape(', '.join(not_run))}: not run. Run: "
+            f"<code>conepursuit reproduce {escape(' '.join(not_run))}</code></li>"
+        )
+    if not items:
+        return ""
+    return (
+        '<div class="notice"><p><strong>Experiments that are missing:</strong></p>\n<ul>\n'
+        + "\n".join(items)
+        + "\n</ul></div>"
+    )
+
+
+def _ways(missing: Missing) -> Iterator[tuple[str, str]]:
+    """Yield how to get the data that are missing: words, and the command that follows them."""
+    for file in missing.files:
+        words, _, command = file.advice.partition(": ")
+        yield f"{words}:", command
+
+
+def _opening(sections: Sequence[Section]) -> str:
+    claims = [claim for section in sections for claim in section.findings.comparisons]
+    tested = [claim for claim in claims if claim.agrees is not None]
+    n_agree, n_untested = sum(bool(claim.agrees) for claim in tested), len(claims) - len(tested)
+    if n_agree < len(tested):
+        verdict = f"Of the {len(tested)} claims that were tested, {n_agree} agree and "
+        verdict += f"{len(tested) - n_agree} differ; the summary says why"
     else:
-        verdict = f"All {len(claims)} claims agree" if claims else "No claims were compared"
+        verdict = f"All {len(tested)} claims agree" if tested else "No claims were tested"
+    verdict += f". This run is too small to test {n_untested} more" if n_untested else ""
     return (
         f"<p>The experiments of {PAPER}, run again with conepursuit. {verdict}. Tables and figures "
         "of each experiment stand below the summary.</p>"
     )
 
 
-def _contents(sections: Sequence[Section]) -> str:
+def named_texts(findings: Findings) -> Iterator[str]:
+    """Yield the texts of findings that may name points of the errata."""
+    for claim in findings.comparisons:
+        yield claim.remark
+    for table in findings.tables:
+        yield table.note
+
+
+def _linked(text: str) -> str:
+    """Return a text as HTML, with links to the points of the errata that it names."""
+    return NAMED.sub(r'<a href="#erratum-\1">errata \1</a>', escape(text))
+
+
+def _contents(sections: Sequence[Section], points: Mapping[str, Point]) -> str:
     links = {
         "summary": "Summary",
         **{s.anchor: s.title for s in sections},
+        **({"errata": "Errata"} if points else {}),
         "facts": "Versions and machine",
     }
     items = "\n".join(f'<li><a href="#{i}">{escape(text)}</a></li>' for i, text in links.items())
@@ -231,17 +214,17 @@ def _summary(sections: Sequence[Section]) -> str:
 
 def _claims(section: Section) -> str:
     """Return the lines of an experiment in the summary."""
-    link = f'<a href="#{section.anchor}">{escape(section.title)}</a>'
+    link = f'<a href="#{section.anchor}">{escape(section.title)}</a>, {escape(section.source)}'
     rows = [f'<tr><th scope="rowgroup" colspan="4">{link}</th></tr>']
     for claim in section.findings.comparisons:
-        verdict = "agrees" if claim.agrees else "differs"
+        kind = {"agrees": "yes", "differs": "no", "not tested": "untested"}[claim.verdict]
         rows.append(
             f'<tr><th scope="row">{escape(claim.what)}</th><td>{escape(claim.paper)}</td>'
             f"<td>{escape(claim.ours)}</td>"
-            f'<td class="verdict {"yes" if claim.agrees else "no"}">{verdict}</td></tr>'
+            f'<td class="verdict {kind}">{claim.verdict}</td></tr>'
         )
         if claim.remark:
-            rows.append(f'<tr class="remark"><td colspan="4">{escape(claim.remark)}</td></tr>')
+            rows.append(f'<tr class="remark"><td colspan="4">{_linked(claim.remark)}</td></tr>')
     return "<tbody>\n" + "\n".join(rows) + "\n</tbody>"
 
 
@@ -268,7 +251,7 @@ def _table(table: Table, name: str) -> str:
     for first, *others in table.rows:
         cells = "".join(f"<td>{escape(text)}</td>" for text in others)
         rows.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
-    note = f'\n<p class="note">{escape(table.note)}</p>' if table.note else ""
+    note = f'\n<p class="note">{_linked(table.note)}</p>' if table.note else ""
     body = "\n".join(rows)
     return f"""\
 <div class="table">
@@ -291,6 +274,29 @@ def _figure(caption: str, svg: str) -> str:
     opening, bracket, content = svg.partition(">")
     drawing = f"{opening}{bracket}<title>{text}</title>{content}"
     return f"<figure>\n{drawing}\n<figcaption>{text}</figcaption>\n</figure>"
+
+
+def _errata(points: Mapping[str, Point]) -> str:
+    """Return the points that the experiments name."""
+    if not points:
+        return ""
+    items = "\n".join(
+        f'<dt id="erratum-{name}">{name}</dt><dd>{_code(point.point)} {_code(point.done)}</dd>'
+        for name, point in points.items()
+    )
+    return f"""\
+<section id="errata">
+<h2>Errata</h2>
+<p class="about">Where the paper is silent or wrong, and what is done: the points that are named \
+above. All of them are in docs/errata.md of conepursuit.</p>
+<dl>
+{items}
+</dl>
+</section>"""
+
+
+def _code(text: str) -> str:
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _facts(facts: Mapping[str, str]) -> str:

@@ -38,6 +38,13 @@ nav ul { margin: 0; padding: 0; list-style: none; columns: 20rem; column-gap: 2r
 nav li { padding: .12rem 0; break-inside: avoid; }
 .about, .note, .remark { color: var(--soft); }
 .about { margin: 0; }
+.notice {
+  max-width: 44rem; margin: 1rem 0; padding: .7rem 1rem;
+  border-left: .25rem solid var(--no); background: var(--shade);
+}
+.notice p { margin: 0; }
+.notice ul { margin: .4rem 0 0; padding-left: 1.2rem; }
+code { font-size: .9em; }
 .note { margin: .5rem 0 0; font-size: .9rem; }
 
 /* Wide tables scroll in their own box, with a shadow where there is more; their titles and first
@@ -82,6 +89,7 @@ tbody th { font-weight: 400; max-width: 20rem; overflow-wrap: break-word; }
 .summary .verdict, .summary thead th { white-space: nowrap; overflow-wrap: normal; }
 .verdict { font-weight: 600; color: var(--yes); }
 .verdict.no { color: var(--no); }
+.verdict.untested { color: var(--soft); }
 
 figure { margin: 1.8rem 0; max-width: 38rem; }
 figure svg { display: block; width: 100%; height: auto; }

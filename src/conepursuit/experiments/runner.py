@@ -20,9 +20,11 @@ from threading import current_thread, main_thread
 from time import perf_counter
 from typing import Any
 
-from conepursuit.datasets import DatasetNotFoundError
+from conepursuit.datasets import DatasetNotFoundError, File
+from conepursuit.experiments.drawing import draw
+from conepursuit.experiments.errata import named_points
 from conepursuit.experiments.findings import Experiment, Findings, Table
-from conepursuit.experiments.report import Section, draw, page
+from conepursuit.experiments.report import Missing, Section, named_texts, page
 from conepursuit.files import replacing
 from conepursuit.kernels import FILE
 
@@ -64,31 +66,44 @@ def reproduce(names: Sequence[str], out: Path, quick: bool, console: Any) -> boo
     Returns
     -------
     bool
-        Whether all of them could be run; one whose data is missing is left out, and said to be.
+        Whether all of them could be run; parts whose data are missing are left out, and said to
+        be so.
     """
     out = out / "quick" if quick else out
     out.mkdir(parents=True, exist_ok=True)
     sections: dict[str, Section] = {}
-    complete = True
+    missing: dict[str, Missing] = {}
     with _progress(console) as progress:
         for name in names or NAMES:
-            try:
-                kept = _results(experiment(name), out / "parts" / name, quick, progress)
-            except DatasetNotFoundError as error:
-                console.print(f"{name} is left out. {error}", markup=False)
-                complete = False
-                continue
-            sections[name] = _written(experiment(name), *kept, out, quick)
-            _show(sections[name].findings, console)
+            found = experiment(name)
+            results, seconds, absent = _results(found, out / "parts" / name, quick, progress)
+            if absent:
+                parts, files = (
+                    tuple(absent) if results else (),
+                    tuple(dict.fromkeys(absent.values())),
+                )
+                missing[name] = Missing(name, found.title, parts, files)
+                advice = " ".join(file.advice for file in files)
+                console.print(f"Left out: {missing[name].told} {advice}", markup=False)
+            if results:
+                sections[name] = _written(found, results, seconds, out, quick)
+                _show(sections[name].findings, console)
     for name in NAMES:
-        if name not in sections and (found := _finished(name, out / "parts" / name, quick)):
-            sections[name] = _written(experiment(name), *found, out, quick)
+        before = None if name in missing else _finished(name, out / "parts" / name, quick)
+        if name not in sections and before is not None:
+            sections[name] = _written(experiment(name), *before, out, quick)
     if sections:
         ordered = dict.fromkeys((*NAMES, *sections))
-        whole = page([sections[name] for name in ordered if name in sections], facts(quick))
+        whole = page(
+            [sections[name] for name in ordered if name in sections],
+            facts(quick),
+            quick=quick,
+            missing=list(missing.values()),
+            not_run=[name for name in NAMES if name not in sections and name not in missing],
+        )
         write(out / "report.html", whole)
         console.print(f"The report is {out / 'report.html'}.", markup=False)
-    return complete
+    return not missing
 
 
 def _show(findings: Findings, console: Any) -> None:
@@ -96,29 +111,32 @@ def _show(findings: Findings, console: Any) -> None:
     for table in findings.tables:
         console.print(rich_table(table, console.width))
     for one in findings.comparisons:
-        verdict = "agrees" if one.agrees else "differs"
-        console.print(
-            f"{one.what}: paper {one.paper}; here {one.ours} ({verdict}). {one.remark}".rstrip(),
-            markup=False,
-            highlight=False,
-        )
+        line = f"{one.what}: paper {one.paper}; here {one.ours} ({one.verdict}). {one.remark}"
+        console.print(line.rstrip(), markup=False, highlight=False)
 
 
 def _results(
     found: Experiment, folder: Path, quick: bool, progress: Any
-) -> tuple[dict[str, Any], float]:
-    """Return what the parts of an experiment returned, and the seconds that they took."""
+) -> tuple[dict[str, Any], float, dict[str, File]]:
+    """Return what the parts of an experiment returned, their seconds, and what data others lack."""
     parts = found.parts(quick)
     task = progress.add_task(found.name, total=len(parts))
-    results, seconds = {}, 0.0
+    results: dict[str, Any] = {}
+    absent: dict[str, File] = {}
+    seconds = 0.0
     for name, compute in parts.items():
         progress.update(task, description=f"{found.name}: {name}")
         path = folder / f"{name}.json"
         kept = _kept(path)
         if kept is None:
             began = perf_counter()
-            with heeding_interrupts():
-                result = compute()
+            try:
+                with heeding_interrupts():
+                    result = compute()
+            except DatasetNotFoundError as error:
+                absent[name] = error.file
+                progress.advance(task)
+                continue
             seconds_here = perf_counter() - began
             kept = {"result": result, "seconds": seconds_here, "code": fingerprint()}
             write(path, json.dumps(kept))
@@ -127,7 +145,7 @@ def _results(
         seconds += kept["seconds"]
         progress.advance(task)
     progress.update(task, description=found.name)
-    return results, seconds
+    return results, seconds, absent
 
 
 def _finished(name: str, folder: Path, quick: bool) -> tuple[dict[str, Any], float] | None:
@@ -194,29 +212,35 @@ def _written(
     figures = {caption: draw(plot) for caption, plot in findings.figures.items()}
     for number, plot in enumerate(findings.figures.values(), start=1):
         write(out / f"{found.name}-{number}.svg", picture(plot))
-    write(out / f"{found.name}.md", markdown(found, findings))
+    write(out / f"{found.name}.md", markdown(found, findings, quick))
     numbers = {
         "experiment": found.name,
         "source": found.source,
         "seconds": round(seconds, 1),
         "facts": facts(quick),
-        "comparisons": [{**vars(one), "agrees": bool(one.agrees)} for one in findings.comparisons],
+        "comparisons": [
+            {**vars(one), "agrees": None if one.agrees is None else bool(one.agrees)}
+            for one in findings.comparisons
+        ],
         "tables": [vars(one) for one in findings.tables],
     }
     write(out / f"{found.name}.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
     return Section(found.name, found.title, found.source, seconds, findings, figures)
 
 
-def markdown(found: Experiment, findings: Findings) -> str:
-    """Return the comparisons and tables of an experiment as Markdown."""
+def markdown(found: Experiment, findings: Findings, quick: bool) -> str:
+    """Return the comparisons and tables of an experiment as Markdown, with the errata named."""
     rows = [
-        (one.what, one.paper, one.ours, "yes" if one.agrees else "no", one.remark)
-        for one in findings.comparisons
+        (one.what, one.paper, one.ours, one.verdict, one.remark) for one in findings.comparisons
     ]
-    summary = Table("", ("what", "paper", "here", "agrees", "remark"), rows)
-    blocks = [f"# {found.title}\n\n{found.source}", _markdown_table(summary)]
+    summary = Table("", ("what", "paper", "here", "verdict", "remark"), rows)
+    heading = f"# {found.title}{' (quick)' if quick else ''}\n\nIn the paper: {found.source}."
+    blocks = [heading] + [_markdown_table(summary)] * bool(rows)
     for table in findings.tables:
         blocks += [f"## {table.title}", _markdown_table(table)] + [table.note] * bool(table.note)
+    points = named_points(named_texts(findings))
+    blocks += ["## Errata"] * bool(points)
+    blocks += [f"{name}: {point.point} {point.done}" for name, point in points.items()]
     return "\n\n".join(blocks) + "\n"
 
 

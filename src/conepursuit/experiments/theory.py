@@ -236,7 +236,7 @@ def _table(tallies: Tallies) -> Table:
 EXPERIMENT = Experiment(
     "theory",
     "Every theorem on random tiny problems",
-    "Theorems 2, 3, 5, 6 and 8, with the lemmas between them",
+    "Theorems 2 and 3, Section 4; Theorems 5 and 6, Appendix B",
     parts,
     present,
 )

@@ -107,6 +107,7 @@ def present(results: Mapping[str, Any]) -> Findings:
 
 def _comparisons(found: Mapping[str, Any]) -> list[Comparison]:
     last = max(runs["FCMP"]["last"] for runs in found.values())
+    cause = ": an atom may lose its weight and come back" if last > MATERIALS else ""
     early = min(runs["FCMP"]["early"] for runs in found.values())
     bad = float(np.mean([runs["PWMP"]["bad"] for runs in found.values()]))
     return [
@@ -116,7 +117,7 @@ def _comparisons(found: Mapping[str, Any]) -> list[Comparison]:
             "all",
             f"{early:.2%}",
             early >= 0.99,
-            f"On no pixel it takes more than {last}: an atom may lose its weight and come back.",
+            f"Iterations until it is done on every pixel: {_iterations(last, found)}{cause}.",
         ),
         Comparison(
             "bad steps of PWMP, as a share of its steps, the mean over the dictionaries",
@@ -129,13 +130,19 @@ def _comparisons(found: Mapping[str, Any]) -> list[Comparison]:
     ]
 
 
+def _iterations(last: int, found: Mapping[str, Any]) -> str:
+    """Return a number of iterations, which is one more than were made where they were too few."""
+    made = len(next(iter(found.values()))["FCMP"]["mean"]) - 1
+    return str(last) if last <= made else f"more than {made}"
+
+
 def _runs_table(found: Mapping[str, Any]) -> Table:
     rows = [
         (
             extractor.upper(),
             *(f"{runs[name]['done']:.0%}" for name in ALGORITHMS),
             f"{runs['FCMP']['early']:.2%}",
-            str(runs["FCMP"]["last"]),
+            _iterations(runs["FCMP"]["last"], found),
             f"{runs['PWMP']['bad']:.2%}",
         )
         for extractor, runs in found.items()
@@ -146,7 +153,8 @@ def _runs_table(found: Mapping[str, Any]) -> Table:
         f"algorithm, and after iteration {MATERIALS} of FCMP; the iteration after which FCMP has "
         "no more to do on any pixel; the share of bad steps of PWMP."
     )
-    return Table("Pixels of Urban", columns, rows, note)
+    n_pixels = np.size(next(iter(found.values()))["maps"][0])
+    return Table(f"{n_pixels:,} pixels of Urban", columns, rows, note)
 
 
 def _truth_table(scene: str, found: Mapping[str, Sequence[float]]) -> Table:
@@ -192,7 +200,7 @@ def plot_maps(maps: Sequence[Any], ax: Any) -> None:
 EXPERIMENT = Experiment(
     "unmixing",
     "Hyperspectral unmixing",
-    "the figures of hyperspectral unmixing with five dictionaries",
+    "Figures 5 and 6, Appendix A.2",
     parts,
     present,
 )
