@@ -28,6 +28,7 @@ from conepursuit import (
     minimize,
     nnfit,
     nnls,
+    nnls_gram,
     nnls_path,
 )
 
@@ -141,6 +142,9 @@ def test_results_keep_names():
         same(frame, fit.x)
     assert nnls(as_xarray(A), as_xarray(B)).to_frame().columns.tolist() == TARGETS
     assert nnls(M, Y).to_frame().shape == (3, 2)
+    gram = nnls_gram(A.T @ A, (A.T @ B)[REVERSED]).to_frame()
+    assert (gram.index.tolist(), gram.columns.tolist()) == (ATOMS, TARGETS)
+    same(gram, many.x)
     path = nnls_path(A, B["first"], 3)
     assert path.to_frame().index.tolist() == ATOMS
     same(path.to_frame()[2], path.at_most(2).x)
