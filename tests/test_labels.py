@@ -15,6 +15,7 @@ from conepursuit import (
     FCMP,
     Cone,
     ConicClassifier,
+    ConicCoder,
     ConicRegressor,
     ConicRegressorCV,
     Dictionary,
@@ -168,6 +169,14 @@ def test_classifiers_match_rows():
     expected = ConicClassifier(alpha=0.01).fit(M, classes.to_numpy(), sample_weight=W).coef_
     fitted = ConicClassifier(alpha=0.01).fit(A, classes[REVERSED], WEIGHTS[REVERSED])
     same(fitted.coef_, expected)
+
+
+def test_a_coder_and_its_dictionary_name_the_same_features():
+    atoms = pd.DataFrame(np.eye(3), columns=ATOMS)
+    same(ConicCoder(atoms).fit(A).transform(A), M)
+    same(ConicCoder(atoms).fit(M).transform(M), M)
+    with pytest.raises(ValueError, match=r"got water, iron, ash and ash, iron, water. Use diction"):
+        ConicCoder(atoms[ATOMS[REVERSED]]).fit(A)
 
 
 def test_nullable_dtypes_of_pandas():
