@@ -18,7 +18,7 @@ X = X / X.std()
 
 figure, rows = plt.subplots(2, 3, figsize=(14, 7), layout="constrained")
 for choose, (path, choice, atoms) in zip(("alpha", "max_atoms"), rows, strict=True):
-    model = ConicRegressorCV(choose=choose, fit_intercept=True).fit(X, y)
+    model = ConicRegressorCV(choose=choose).fit(X, y)
     CoefficientPathDisplay.from_estimator(model, ax=path)
     PathChoiceDisplay.from_estimator(model, ax=choice)
     ActiveAtomsDisplay.from_estimator(model, ax=atoms)

@@ -15,6 +15,7 @@ from conepursuit import (
     FCMP,
     Cone,
     ConicClassifier,
+    ConicCoder,
     ConicRegressor,
     ConicRegressorCV,
     Dictionary,
@@ -28,6 +29,7 @@ from conepursuit import (
     minimize,
     nnfit,
     nnls,
+    nnls_gram,
     nnls_path,
 )
 
@@ -141,6 +143,9 @@ def test_results_keep_names():
         same(frame, fit.x)
     assert nnls(as_xarray(A), as_xarray(B)).to_frame().columns.tolist() == TARGETS
     assert nnls(M, Y).to_frame().shape == (3, 2)
+    gram = nnls_gram(A.T @ A, (A.T @ B)[REVERSED]).to_frame()
+    assert (gram.index.tolist(), gram.columns.tolist()) == (ATOMS, TARGETS)
+    same(gram, many.x)
     path = nnls_path(A, B["first"], 3)
     assert path.to_frame().index.tolist() == ATOMS
     same(path.to_frame()[2], path.at_most(2).x)
@@ -164,6 +169,14 @@ def test_classifiers_match_rows():
     expected = ConicClassifier(alpha=0.01).fit(M, classes.to_numpy(), sample_weight=W).coef_
     fitted = ConicClassifier(alpha=0.01).fit(A, classes[REVERSED], WEIGHTS[REVERSED])
     same(fitted.coef_, expected)
+
+
+def test_a_coder_and_its_dictionary_name_the_same_features():
+    atoms = pd.DataFrame(np.eye(3), columns=ATOMS)
+    same(ConicCoder(atoms).fit(A).transform(A), M)
+    same(ConicCoder(atoms).fit(M).transform(M), M)
+    with pytest.raises(ValueError, match=r"got water, iron, ash and ash, iron, water. Use diction"):
+        ConicCoder(atoms[ATOMS[REVERSED]]).fit(A)
 
 
 def test_nullable_dtypes_of_pandas():

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _get_feature_names,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
 from conepursuit.arrays import Array
 from conepursuit.estimators.linear import Settings, fit_linear, warn_unless_converged
@@ -67,6 +72,12 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(
                 f"the dictionary has atoms of {atoms.shape[1]} features, but X has {X.shape[1]} "
                 "features. They must agree; atoms are rows."
+            )
+        names, own = _get_feature_names(self.dictionary), getattr(self, "feature_names_in_", None)
+        if names is not None and own is not None and names.tolist() != own.tolist():
+            raise ValueError(
+                "the dictionary and X must have the same features in the same order; got "
+                f"{', '.join(names[:5])} and {', '.join(own[:5])}. Use dictionary[X.columns]."
             )
         self.components_ = atoms
         return self

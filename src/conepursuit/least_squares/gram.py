@@ -10,10 +10,11 @@ from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
 
 from conepursuit.arrays import Array, Vector, as_real_array
 from conepursuit.kernels import least_squares as kernels
+from conepursuit.labels import aligned, column_labels, row_labels
 from conepursuit.least_squares.api import nnls
 from conepursuit.linear import as_matrix, dense
 from conepursuit.matrix_fits.arguments import check_entries
-from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.results import Labels, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.rounding import product_rounding
 
@@ -48,6 +49,7 @@ def nnls_gram(
     -----
     Forming A'A loses digits that cannot be recovered: give A and b to `nnls` where you can.
     """
+    c = aligned(c, row_labels(G), "c", "G")
     gram = as_matrix(G, "G")
     products = as_real_array(c, "c")
     n = gram.shape[0]
@@ -59,7 +61,8 @@ def nnls_gram(
     check_entries(products, "c")
     A, b = _square_root(gram, products)
     fit = nnls(A, b, max_atoms=max_atoms, max_iter=max_iter, start=start, n_jobs=n_jobs)
-    return _certified_on(dense(gram), products.astype(np.float64, copy=False), fit)
+    fit = _certified_on(dense(gram), products.astype(np.float64, copy=False), fit)
+    return fit.named(Labels(column_labels(G), column_labels(c)))
 
 
 def _certified_on(G: Array, c: Array, fit: NNLSResult) -> NNLSResult:
