@@ -522,7 +522,7 @@ def test_factorize_writes_what_the_estimator_finds(kind, loss, X, capsys):
     (np.save if kind == "dense" else sparse.save_npz)(name, X)
     options = ("--components", 3, "--loss", loss, "--out", "new/fit")
     code, out, err = run(capsys, "factorize", name, *options)
-    model = GreedyNMF(3, loss=loss)
+    model = GreedyNMF(3, loss=loss, path=True, oracle_rounds=4)
     W = model.fit_transform(X)
     assert (code, err) == (0, "")
     assert "20 x 15" in out
@@ -549,7 +549,7 @@ def test_factorize_takes_a_tensor_as_it_takes_a_matrix(loss, capsys):
         code, out, err = run(capsys, "factorize", "X.npy", *options)
         assert (code, err) == (0, "")
         assert "6 x 5 x 4" in out
-    model = GreedyCP(2, loss=loss, rank_growth=0.0).fit(X)
+    model = GreedyCP(2, loss=loss, path=True).fit(X)
     assert f"{model.reconstruction_err_:.6g}" in out
     for mode, factor in enumerate(model.factors_):
         assert (np.load(f"fit/factor_{mode}.npy") == factor).all()
@@ -579,7 +579,7 @@ def test_factorize_chooses_the_rank_with_entries_missing(X, capsys):
         file.write("\n".join(lines))
     options = ("--out", "fit", "--format", "csv")
     assert run(capsys, "factorize", "X.csv", *options)[0] == 0
-    model = GreedyNMF().fit(X)
+    model = GreedyNMF(path=True, oracle_rounds=4).fit(X)
     summary = answer("fit/summary.json")
     assert (summary["asked_for"], summary["n_components"]) == ("auto", model.n_components_)
     assert summary["held_out_path"] == model.held_out_path_.tolist()

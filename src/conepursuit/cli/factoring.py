@@ -45,9 +45,9 @@ def factorize(
             f"--components must be at most {most} for a {kind} of {data.size}, which so many "
             f"reproduce exactly; got {asked}."
         )
-    model: Any = GreedyNMF(asked, loss=loss)
+    model: Any = GreedyNMF(asked, loss=loss, path=True, oracle_rounds=4)
     if len(shape) > 2:
-        model = GreedyCP(asked, loss=loss, rank_growth=0.0)
+        model = GreedyCP(asked, loss=loss, path=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
