@@ -250,8 +250,14 @@ class TestUnusualData:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_components": 0}, 'n_components must be a positive integer or "auto"; got 0'),
-        ({"n_components": 2.5}, 'n_components must be a positive integer or "auto"; got 2.5'),
+        (
+            {"n_components": 0},
+            'n_components must be a positive integer, "auto" or "sources"; got 0',
+        ),
+        (
+            {"n_components": 2.5},
+            'n_components must be a positive integer, "auto" or "sources"; got 2.5',
+        ),
         ({"n_components": "all"}, "n_components must be a positive integer"),
         ({"loss": "kl"}, "loss must be one of 'squared_error', 'kullback_leibler'; got 'kl'"),
         ({"algorithm": "omp"}, "algorithm must be one of"),
@@ -451,9 +457,14 @@ def test_the_fast_way_is_no_worse_than_scikit_learns_defaults(loss):
         assert GreedyNMF(6, loss=loss).fit(X).reconstruction_err_ <= 1.002 * theirs + 1e-3
 
 
-def test_a_refit_forgets_what_was_held_out():
-    model = GreedyNMF("auto").fit(mixture())
-    assert not hasattr(model.set_params(n_components=2).fit(mixture()), "held_out_path_")
+@pytest.mark.parametrize(
+    ("rule", "attribute"), [("auto", "held_out_path_"), ("sources", "stability_path_")]
+)
+def test_a_refit_forgets_how_the_rank_was_chosen(rule, attribute):
+    model = GreedyNMF(rule).fit(mixture())
+    assert model.n_components_ == len(model.components_) == 4
+    assert len(getattr(model, attribute)) >= 4
+    assert not hasattr(model.set_params(n_components=2).fit(mixture()), attribute)
 
 
 def test_no_warning_without_sweeps():

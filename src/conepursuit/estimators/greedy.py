@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import Factorization, factorize
 from conepursuit.factorization.held_out import choose_rank
 from conepursuit.factorization.losses import NO_PENALTIES, Factors, Penalty
+from conepursuit.factorization.sources import count_sources
 from conepursuit.losses import OLD_NAMES, loss_named, named_losses
 from conepursuit.matrix_fits.arguments import tolerance
 from conepursuit.tensors import marginals
@@ -30,6 +31,13 @@ THREADED = 4_000_000
 
 BLAS = ThreadpoolController()
 """The threads of the libraries for linear algebra, which are searched for once, not in a fit."""
+
+
+RULES: dict[str, tuple[Callable[..., tuple[int, Vector]], str]] = {
+    "auto": (choose_rank, "held_out_path_"),
+    "sources": (count_sources, "stability_path_"),
+}
+"""What chooses a rank, by the value of `n_components`, and the attribute that has its path."""
 
 
 class GreedyFactorization(BaseEstimator, ABC):
@@ -83,30 +91,30 @@ class GreedyFactorization(BaseEstimator, ABC):
         return model
 
     def _fit_data(self, data: FactorData, fixed: Mapping[int, Array]) -> None:
-        """Choose the rank if it is "auto", factorise, and set the attributes.
+        """Choose the rank if that is asked for, factorise, and set the attributes.
 
         `fixed` has the factors of axes that are held fixed, with one component per row.
         """
         entries = int(np.prod(data.shape, dtype=float))
         rank: Any = self.n_components
-        if rank != "auto" and int(rank) > entries:
+        if rank not in RULES and int(rank) > entries:
             raise ValueError(
                 f"n_components must be at most {entries}, the number of entries of X: no sum of "
                 f"more components does what {entries} cannot; got {rank}."
             )
-        if hasattr(self, "held_out_path_"):
-            del self.held_out_path_
+        for _, name in RULES.values():
+            self.__dict__.pop(name, None)
         with BLAS.limit(limits=1 if entries < THREADED else None, user_api="blas"):
             self._fit_rank(data, rank, fixed)
 
     def _fit_rank(self, data: FactorData, rank: Any, fixed: Mapping[int, Array]) -> None:
         seed: Any = self.random_state
         rng = None if seed is None else check_random_state(seed)
-        if rank == "auto":
-            draw = np.random.RandomState(0) if rng is None else rng
+        if rank in RULES:
+            draw, (choose, name) = np.random.RandomState(0) if rng is None else rng, RULES[rank]
             penalties = self._penalties(data.shape)
-            rank, path = choose_rank(data, penalties, draw, algorithm=self.algorithm)
-            self.held_out_path_ = self._in_units(data, path)
+            rank, path = choose(data, penalties, draw, algorithm=self.algorithm)
+            setattr(self, name, self._in_units(data, path) if choose is choose_rank else path)
         fit = self._factorize(data, int(rank), rng, fixed)
         self.rank_path_, self.oracle_accuracy_ = self._in_units(data, fit.path), fit.accuracy
         self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
@@ -197,8 +205,11 @@ class GreedyFactorization(BaseEstimator, ABC):
     def _check(self) -> None:
         """Raise a ValueError that says which parameter is wrong."""
         rank: Any = self.n_components
-        if rank != "auto" and not (is_integer(rank) and rank >= 1):
-            raise ValueError(f'n_components must be a positive integer or "auto"; got {rank!r}.')
+        rule = isinstance(rank, str) and rank in RULES
+        if not (rule or (is_integer(rank) and rank >= 1)):
+            raise ValueError(
+                f'n_components must be a positive integer, "auto" or "sources"; got {rank!r}.'
+            )
         for name, choices in self.choices.items():
             given = getattr(self, name)
             if not (given is None or isinstance(given, str)) or given not in choices:

@@ -33,10 +33,10 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
 
     Parameters
     ----------
-    n_components : int or "auto"
-        The rank, the number of outer products. "auto" tries ranks while held-out entries are fitted
-        better. Then it fits all entries with the least rank whose held-out loss is within a
-        standard error of the best.
+    n_components : int, "auto" or "sources"
+        The rank, the number of outer products. "auto" takes the rank that predicts entries held out
+        best, "sources" the largest rank at which two random halves of the longest mode have the
+        same components; `GreedyNMF` says when to take which.
     loss : {"squared_error", "kullback_leibler"}
         The loss.
     algorithm : {"fcmp", "pwmp"}
@@ -64,7 +64,7 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         projections for each; see `NonnegativeRankOneTensor`.
     random_state : int, RandomState instance or None
         Seed of the parts into which components are divided, of a random start more for the
-        oracle, and of the entries that "auto" holds out. None is deterministic.
+        oracle, of what "auto" holds out, and of halves. None is deterministic.
 
     Attributes
     ----------
@@ -87,6 +87,9 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         The shape of X.
     held_out_path_ : array
         With "auto", the mean loss of the entries held out at every rank.
+    stability_path_ : array
+        With "sources", the agreement of two halves at every rank: the least correlation of matched
+        components (for tensors the product over the modes), the median of three divisions.
     n_iter_ : int
         Sweeps made at the last rank.
 
