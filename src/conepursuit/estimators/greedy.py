@@ -20,7 +20,7 @@ from conepursuit.arrays import Array, Vector, is_integer
 from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import Factorization, factorize
 from conepursuit.factorization.held_out import choose_rank
-from conepursuit.factorization.losses import NO_PENALTIES, Factors, Penalty
+from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Factors, Penalty
 from conepursuit.factorization.sources import count_sources
 from conepursuit.losses import OLD_NAMES, loss_named, named_losses
 from conepursuit.matrix_fits.arguments import tolerance
@@ -28,6 +28,18 @@ from conepursuit.tensors import marginals
 
 THREADED = 4_000_000
 """Data of at least this many entries are fitted with all threads of the BLAS, others with one."""
+
+FEW = 4
+"""Ranks up to this are reached under a divergence by dividing components, one at a time.
+
+Higher ones start from a short fit by least squares.
+"""
+
+SHORT, RAISED = 5, 0.01
+"""Sweeps by least squares at the last rank before those of a divergence, and what zeros become.
+
+That is a share of the mean of their component: from zero, multiplicative steps do not move.
+"""
 
 BLAS = ThreadpoolController()
 """The threads of the libraries for linear algebra, which are searched for once, not in a fit."""
@@ -162,12 +174,18 @@ class GreedyFactorization(BaseEstimator, ABC):
             return False
 
         self._ranks: list[dict[str, Any]] = []
+        ways = {
+            "algorithm": self.algorithm,
+            "growth": self._growth(data),
+            "rank_sweeps": self._rank_sweeps() if corrected else 0,
+        }
+        short = data.divergence and len(order) == 2 and rank > FEW and not loss.penalised
+        if short and corrected and not self.path:
+            return self._from_squares(data, loss, rank, ways, options, ordered)
         fit = factorize(
             loss,
             rank,
-            algorithm=self.algorithm,
-            growth=self._growth(data),
-            rank_sweeps=self._rank_sweeps() if corrected else 0,
+            **ways,
             max_iter=self.max_iter if corrected else 0,
             tol=self.tol,
             rounds=self.oracle_rounds,
@@ -175,6 +193,30 @@ class GreedyFactorization(BaseEstimator, ABC):
             **options,
         )
         return replace(fit, factors=ordered(fit.factors))
+
+    def _from_squares(
+        self,
+        data: FactorData,
+        loss: FactorLoss,
+        rank: int,
+        ways: dict[str, Any],
+        options: dict[str, Any],
+        ordered: Callable[[Factors], Factors],
+    ) -> Factorization:
+        """Minimise a divergence from a short fit by least squares, with its zeros raised.
+
+        The ranks below have the divergence of rank one, which is known in closed form, and atoms
+        the accuracy that the oracle had for least squares.
+        """
+        squared = replace(data, divergence=False).loss()
+        first = factorize(squared, rank, max_iter=SHORT, tol=0.0, **ways, **options)
+        start = tuple(np.maximum(f, RAISED * f.mean(1, keepdims=True)) for f in first.factors)
+        fit = factorize(loss, rank, start=start, max_iter=self.max_iter, tol=self.tol)
+        one = loss.first()
+        assert one is not None
+        path = np.full(rank, max(loss.value(one), fit.path[-1]))
+        path[-1] = fit.path[-1]
+        return replace(fit, factors=ordered(fit.factors), path=path, accuracy=first.accuracy)
 
     def _growth(self, data: FactorData) -> float:
         """Return how many atoms join at a time, as a share of those that are there."""
