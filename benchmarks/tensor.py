@@ -132,8 +132,8 @@ def head_rows(repeat):
     yield "TensorLy's HALS, random starts, tol=1e-8", f"{mean(errors):.5f}", f"{seconds:.2f} s"
     for label, options in (
         ("ours, defaults", {}),
-        ("ours, rank_growth=0 (FCMP, all ranks)", {"rank_growth": 0.0}),
-        ("ours, rank_growth=0, algorithm='pwmp'", {"rank_growth": 0.0, "algorithm": "pwmp"}),
+        ("ours, path=True (FCMP, all ranks)", {"path": True}),
+        ("ours, path=True, algorithm='pwmp'", {"path": True, "algorithm": "pwmp"}),
     ):
         began = process_time()
         fits = [GreedyCP(20, random_state=seed, **options).fit(X) for seed in SEEDS]
@@ -151,17 +151,17 @@ from conepursuit import GreedyCP
 X = np.random.default_rng(0).random((400, 400, 100))
 GreedyCP(2, max_iter=2).fit(X[:9, :9, :9])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-GreedyCP(10, max_iter=5, tol=0.0, rank_growth=float(sys.argv[1])).fit(X)
+GreedyCP(10, max_iter=5, tol=0.0, path=sys.argv[1] == "True").fit(X)
 print(1 + (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / X.nbytes)
 """
 
 
 def memory_rows():
     """Yield the peak memory of a fit, with the tensor itself, over the size of the tensor."""
-    for growth in (1.0, 0.0):
-        command = [sys.executable, "-W", "ignore", "-c", MEMORY, str(growth)]
+    for path in (False, True):
+        command = [sys.executable, "-W", "ignore", "-c", MEMORY, str(path)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
-        yield f"400 x 400 x 100, rank_growth={growth:g}", f"{float(run.stdout):.2f}"
+        yield f"400 x 400 x 100, path={path}", f"{float(run.stdout):.2f}"
 
 
 def sparse_rows():

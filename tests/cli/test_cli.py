@@ -608,7 +608,7 @@ def test_factorize_writes_what_the_estimator_finds(kind, loss, X, capsys):
     (np.save if kind == "dense" else sparse.save_npz)(name, X)
     options = ("--components", 3, "--loss", loss, "--out", "new/fit")
     code, out, err = run(capsys, "factorize", name, *options)
-    model = GreedyNMF(3, loss=loss)
+    model = GreedyNMF(3, loss=loss, path=True, oracle_rounds=4)
     W = model.fit_transform(X)
     assert (code, err) == (0, "")
     assert "20 x 15" in out
@@ -635,7 +635,7 @@ def test_factorize_takes_a_tensor_as_it_takes_a_matrix(loss, capsys):
         code, out, err = run(capsys, "factorize", "X.npy", *options)
         assert (code, err) == (0, "")
         assert "6 x 5 x 4" in out
-    model = GreedyCP(2, loss=loss, rank_growth=0.0).fit(X)
+    model = GreedyCP(2, loss=loss, path=True).fit(X)
     assert f"{model.reconstruction_err_:.6g}" in out
     for mode, factor in enumerate(model.factors_):
         assert (np.load(f"fit/factor_{mode}.npy") == factor).all()
@@ -664,8 +664,12 @@ def test_factorize_chooses_the_rank_with_entries_missing(X, capsys):
     with open("X.csv", "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
     options = ("--out", "fit", "--format", "csv")
-    assert run(capsys, "factorize", "X.csv", *options)[0] == 0
-    model = GreedyNMF().fit(X)
+    code, out, _ = run(capsys, "factorize", "X.csv", *options)
+    assert code == 0
+    assert "held-out loss" in out
+    assert "chosen" in out
+    assert max(map(len, out.splitlines())) <= 80
+    model = GreedyNMF(path=True, oracle_rounds=4).fit(X)
     summary = answer("fit/summary.json")
     assert (summary["asked_for"], summary["n_components"]) == ("auto", model.n_components_)
     assert summary["held_out_path"] == model.held_out_path_.tolist()
@@ -678,6 +682,22 @@ def test_factorize_chooses_the_rank_with_entries_missing(X, capsys):
     assert [row[0] for row in rows[1:]] == [f"g{i}" for i in range(20)]
     W = np.array([row[1:] for row in rows[1:]]).astype(float)
     assert (model.transform(X) == W).all()
+
+
+def test_factorize_shows_how_the_number_of_sources_was_found(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    rng = np.random.default_rng(0)
+    made = rng.gamma(0.5, size=(30, 3)) @ rng.gamma(0.5, size=(3, 40))
+    np.save("X.npy", made * rng.uniform(0.8, 1.2, made.shape))
+    code, out, _ = run(capsys, "factorize", "X.npy", "--components", "sources", "--out", "fit")
+    assert code == 0
+    summary = answer("fit/summary.json")
+    assert (summary["asked_for"], summary["n_components"]) == ("sources", 3)
+    row = next(line.split() for line in out.splitlines() if "chosen" in line)
+    assert row[:2] == ["3", f"{summary['stability_path'][2]:.4g}"]
+    assert row[2].strip("#") == ""
+    curve = out[out.index("The rank by agreement") : out.index("Non-negative")]
+    assert max(map(len, curve.splitlines())) <= 60
 
 
 def test_a_factorisation_that_has_not_converged_is_written(X, capsys, monkeypatch):

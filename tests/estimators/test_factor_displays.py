@@ -45,7 +45,7 @@ def _no_figures_left():
 
 @pytest.fixture(scope="module")
 def digits():
-    return GreedyNMF(4, oracle_rounds=1).fit(DIGITS)
+    return GreedyNMF(4, path=True, oracle_rounds=1).fit(DIGITS)
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +321,7 @@ class TestTensors:
 
     def test_ranks_without_an_oracle_have_no_panel_for_it(self):
         assert len(RankPathDisplay.from_estimator(GreedyCP(3).fit(self.X)).axes_) == 1
-        careful = GreedyCP(3, rank_growth=0.0).fit(self.X)
+        careful = GreedyCP(3, path=True).fit(self.X)
         assert len(RankPathDisplay.from_estimator(careful).axes_) == 2
 
     def test_what_is_refused(self):

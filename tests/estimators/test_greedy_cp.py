@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import kl_div
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -36,13 +37,13 @@ def matched(found, truth):
     return cosines.max(axis=0).min()
 
 
-@pytest.mark.parametrize("growth", [1.0, 0.0])
+@pytest.mark.parametrize("path", [False, True])
 @pytest.mark.parametrize("shape", [(20, 30, 40), (10, 12, 8, 9)], ids=str)
-def test_random_tensors_are_recovered_from_the_data_alone(shape, growth):
+def test_random_tensors_are_recovered_from_the_data_alone(shape, path):
     errors = []
     for seed in range(10):
         X, factors = random_tensor(shape, 5, seed)
-        model = GreedyCP(5, rank_growth=growth).fit(X)
+        model = GreedyCP(5, path=path).fit(X)
         errors.append(np.linalg.norm(model.reconstruct() - X) / np.linalg.norm(X))
         np.testing.assert_allclose(model.reconstruction_err_, errors[-1], rtol=1e-3, atol=1e-12)
         if errors[-1] < 1e-6:
@@ -52,16 +53,14 @@ def test_random_tensors_are_recovered_from_the_data_alone(shape, growth):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("growth", [0.0, 1.0])
+@pytest.mark.parametrize("path", [True, False])
 @pytest.mark.parametrize("correction", ["auto", "bpp", None])
-def test_fits_are_monotone_with_unit_factors(loss, growth, correction):
+def test_fits_are_monotone_with_unit_factors(loss, path, correction):
     if correction == "bpp" and loss != "squared_error":
         pytest.skip("block pivoting is for least squares")
     X = random_tensor((9, 8, 7), 4, 0, 0.6)[0] + 0.05 * np.random.default_rng(1).random((9, 8, 7))
     for algorithm in ("fcmp", "pwmp"):
-        model = GreedyCP(
-            6, loss=loss, rank_growth=growth, correction=correction, algorithm=algorithm
-        ).fit(X)
+        model = GreedyCP(6, loss=loss, path=path, correction=correction, algorithm=algorithm).fit(X)
         assert (np.diff(model.rank_path_) <= 1e-12 * model.rank_path_[0]).all()
         assert model.rank_path_.shape == model.oracle_accuracy_.shape == (6,)
         assert (np.diff(model.weights_) <= 0).all()
@@ -74,7 +73,7 @@ def test_fits_are_monotone_with_unit_factors(loss, growth, correction):
         if loss == "squared_error":
             value = 0.5 * np.sum((X - model.reconstruct()) ** 2)
             np.testing.assert_allclose(model.rank_path_[-1], value, rtol=1e-8)
-        if growth == 0 or loss != "squared_error":
+        if path or loss != "squared_error":
             assert ((model.oracle_accuracy_ > 0) & (model.oracle_accuracy_ <= 1)).all()
         else:
             assert np.isnan(model.oracle_accuracy_).all()
@@ -86,7 +85,7 @@ def test_a_mode_of_length_one_agrees_with_a_matrix(axis):
     M = rng.random((12, 3)) @ rng.random((3, 10)) + 0.05 * rng.random((12, 10))
     X = np.expand_dims(M, axis)
     matrix = GreedyNMF(3, max_iter=2000, tol=1e-9).fit(M)
-    tensor = GreedyCP(3, rank_growth=0.0, max_iter=2000, tol=1e-9).fit(X)
+    tensor = GreedyCP(3, path=True, max_iter=2000, tol=1e-9).fit(X)
     assert tensor.reconstruct().shape == X.shape
     np.testing.assert_allclose(
         tensor.reconstruction_err_ * np.linalg.norm(M), matrix.reconstruction_err_, rtol=1e-4
@@ -108,12 +107,26 @@ def test_missing_entries_are_predicted(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("growth", [0.0, 1.0])
-def test_sparse_tensors_are_fitted_as_arrays_are(loss, growth):
+def test_a_path_keeps_the_factors_of_every_rank(loss):
+    X = np.abs(np.random.default_rng(0).standard_normal((6, 7, 5)))
+    model = GreedyCP(4, loss=loss, path=True).fit(X)
+    for rank in range(1, 5):
+        lower = model.at_rank(rank)
+        assert [factor.shape for factor in lower.factors_] == [(n, rank) for n in X.shape]
+        Z = lower.reconstruct()
+        value = np.sum(kl_div(X, Z) if loss == "kullback_leibler" else 0.5 * (X - Z) ** 2)
+        np.testing.assert_allclose(value, model.rank_path_[rank - 1], rtol=1e-8)
+    with pytest.raises(ValueError, match="at_rank needs a fit"):
+        GreedyCP(3, loss=loss, path=True).fit(X, fixed={0: np.ones((6, 3))}).at_rank(2)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("path", [True, False])
+def test_sparse_tensors_are_fitted_as_arrays_are(loss, path):
     X, _ = random_tensor((12, 9, 7), 3, 2, 0.5)
     S = sparse.COO.from_numpy(X)
-    array = GreedyCP(3, loss=loss, rank_growth=growth).fit(X)
-    model = GreedyCP(3, loss=loss, rank_growth=growth).fit(S)
+    array = GreedyCP(3, loss=loss, path=path).fit(X)
+    model = GreedyCP(3, loss=loss, path=path).fit(S)
     assert abs(model.reconstruction_err_ - array.reconstruction_err_) < 1e-5
     np.testing.assert_allclose(model.reconstruct(), array.reconstruct(), atol=1e-4)
     np.testing.assert_allclose(model.transform(S), model.transform(X), atol=1e-6)
@@ -247,7 +260,7 @@ def test_parameters_that_are_refused():
         ({"n_components": 25}, "at most 24, the number of entries"),
         ({"correction": "gcd"}, "correction must be one of"),
         ({"correction": "bpp", "loss": "kullback_leibler"}, "is not for loss"),
-        ({"rank_growth": -1.0}, "rank_growth must be finite"),
+        ({"path": 1.0}, "path must be True or False; got 1.0"),
         ({"loss": "huber"}, "loss"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -272,8 +285,8 @@ def test_all_zero_and_rank_beyond_need(loss):
     assert not model.reconstruct().any()
     assert model.reconstruction_err_ == 0.0
     nothing = sparse.COO(np.zeros((3, 0), dtype=int), np.zeros(0), (3, 4, 5))
-    for growth in (0.0, 1.0):
-        assert not GreedyCP(2, loss=loss, rank_growth=growth).fit(nothing).weights_.any()
+    for path in (True, False):
+        assert not GreedyCP(2, loss=loss, path=path).fit(nothing).weights_.any()
     assert GreedyCP("auto", loss=loss).fit(nothing).n_components_ == 1
     X, _ = random_tensor((3, 4, 5), 1, 10)
     assert GreedyCP(6, loss=loss).fit(X).reconstruction_err_ < 1e-3

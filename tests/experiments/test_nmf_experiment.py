@@ -78,7 +78,7 @@ def test_the_order_of_the_methods(rows):
 @needs_data
 @pytest.mark.filterwarnings("ignore:GreedyNMF made")
 def test_the_objective_is_that_of_the_factors(rows, faces):
-    model = GreedyNMF(10, max_iter=100, oracle_rounds=0)
+    model = GreedyNMF(10, max_iter=100, path=True)
     W = model.fit_transform(faces)
     refitted = np.square(faces - W @ model.components_).sum() / 2
     assert rows["FCMP, auto"].values.mean() == pytest.approx(refitted, rel=1e-3)

@@ -157,7 +157,7 @@ def test_large_data_are_swept_in_float32_and_finished_in_float64():
     )
     low = FactorData(low_rank(400, 300, 5, noise=0.0), None, False).loss(NO_PENALTIES)
     coarse = []
-    factorize(low, 7, rank_sweeps=200, watch=lambda factors: coarse.append(low.coarse))
+    factorize(low, 7, rank_sweeps=200, watch=lambda factors, value: coarse.append(low.coarse))
     assert coarse[0]
     assert not coarse[5]  # where float32 would show, it is not used
 

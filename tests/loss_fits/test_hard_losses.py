@@ -226,7 +226,7 @@ def test_transform_is_no_worse_than_fit(loss):
 
 
 def test_factors_whose_squares_underflow():
-    W = GreedyNMF(4, loss="kullback_leibler", rank_growth=0.5).fit_transform(np.eye(3, 7))
+    W = GreedyNMF(4, loss="kullback_leibler").fit_transform(np.eye(3, 7))
     assert np.isfinite(W).all()
 
 

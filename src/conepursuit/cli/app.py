@@ -152,7 +152,12 @@ def factorize(
         str, typer.Argument(metavar="X", help="The matrix or tensor; NaN or empty is missing.")
     ],
     components: Annotated[
-        str, typer.Option(metavar="K", help="The rank, or auto to let held-out entries choose.")
+        str,
+        typer.Option(
+            metavar="K",
+            help="The rank; auto: the one that predicts held-out entries best; sources: the "
+            "largest one on whose components two halves of the data agree.",
+        ),
     ] = "auto",
     loss: Annotated[
         str, loss_option(("frobenius", "kullback-leibler"), "", factorizes=True)

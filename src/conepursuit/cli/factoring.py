@@ -18,7 +18,11 @@ from conepursuit.cli.reading import Data, read_matrix
 from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json, write_npy
 from conepursuit.estimators.factorization import GreedyNMF
+from conepursuit.estimators.greedy import RULES
 from conepursuit.estimators.tensor import GreedyCP
+
+WIDTH = 20
+"""Characters of the longest bar of a curve."""
 
 
 def factorize(
@@ -46,9 +50,9 @@ def factorize(
             f"--components must be at most {most} for a {kind} of {data.size}, which so many "
             f"reproduce exactly; got {asked}."
         )
-    model: Any = GreedyNMF(asked, loss=loss, tol=tol)
+    model: Any = GreedyNMF(asked, loss=loss, tol=tol, path=True, oracle_rounds=4)
     if len(shape) > 2:
-        model = GreedyCP(asked, loss=loss, tol=tol, rank_growth=0.0)
+        model = GreedyCP(asked, loss=loss, tol=tol, path=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
@@ -82,14 +86,16 @@ def fitted(model: Any, X: Any) -> dict[str, Array]:
 
 def rank(components: str) -> int | str:
     """Return a rank from what was typed."""
-    if components == "auto":
+    if components in RULES:
         return components
     try:
         found = int(components)
     except ValueError:
         found = 0
     if found < 1:
-        raise ValueError(f"--components must be a positive integer or auto; got {components!r}.")
+        raise ValueError(
+            f"--components must be a positive integer, auto or sources; got {components!r}."
+        )
     return found
 
 
@@ -115,7 +121,25 @@ def show(console: Console, data: Data, model: Any) -> None:
         ("error", f"{model.reconstruction_err_:.6g}  ({what})"),
         ("sweeps", f"{model.n_iter_} at the last rank"),
     ]
-    console.print(Group(table(title, headings, rows, note), facts(lines)))
+    console.print(Group(*choice(model), table(title, headings, rows, note), facts(lines)))
+
+
+def choice(model: Any) -> list[Group]:
+    """Return the curve by which the rank was chosen as a table with bars, or nothing."""
+    if model.n_components not in RULES:
+        return []
+    what = "held-out loss" if model.n_components == "auto" else "agreement"
+    curve, chosen = getattr(model, RULES[model.n_components][1]), model.n_components_
+    largest, shown = float(curve.max()) or 1.0, range(min(len(curve), MOST_ROWS))
+    bars = [round(WIDTH * value / largest) * "#" for value in curve]
+    bars[chosen - 1] += " chosen"
+    longest = max(map(len, bars))
+    rows = [(str(i + 1), f"{curve[i]:.4g}", f"{bars[i]:<{longest}}") for i in shown]
+    left = len(curve) - len(shown)
+    note = f"and {left} ranks more; --out writes all" if left else ""
+    of = "" if model.n_components == "auto" else " of two halves"
+    title = f"The rank by {what}{of}"
+    return [table(title, ("rank", what, ""), rows, note)]
 
 
 def write(
@@ -144,7 +168,7 @@ def write(
         range(1, len(path) + 1), path.tolist(), model.oracle_accuracy_.tolist(), strict=True
     )
     write_csv(out / "rank_path.csv", ["rank", "objective", "oracle_accuracy"], ranks)
-    held_out = getattr(model, "held_out_path_", None)
+    held_out, stability = (getattr(model, name, None) for _, name in RULES.values())
     write_json(
         out / "summary.json",
         {
@@ -158,6 +182,7 @@ def write(
             "n_iter": int(model.n_iter_),
             "converged": converged,
             "held_out_path": None if held_out is None else held_out.tolist(),
+            "stability_path": None if stability is None else stability.tolist(),
         },
     )
 

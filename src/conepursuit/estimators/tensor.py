@@ -13,8 +13,7 @@ from conepursuit.arrays import Array, Vector, is_integer
 from conepursuit.estimators.factorization import observed_entries
 from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
 from conepursuit.factorization.data import FactorData
-from conepursuit.factorization.greedy import Factorization
-from conepursuit.factorization.losses import NO_PENALTY
+from conepursuit.factorization.losses import NO_PENALTY, Factors
 from conepursuit.least_squares.gram import nnls_gram
 from conepursuit.tensors import (
     SparseTensor,
@@ -34,10 +33,10 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
 
     Parameters
     ----------
-    n_components : int or "auto"
-        The rank, the number of outer products. "auto" tries ranks while held-out entries are fitted
-        better. Then it fits all entries with the least rank whose held-out loss is within a
-        standard error of the best.
+    n_components : int, "auto" or "sources"
+        The rank, the number of outer products. "auto" takes the rank that predicts entries held out
+        best, "sources" the largest rank at which two random halves of the longest mode have the
+        same components; `GreedyNMF` says when to take which.
     loss : {"squared_error", "kullback_leibler"}
         The loss.
     algorithm : {"fcmp", "pwmp"}
@@ -49,23 +48,23 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         multiplicative steps ("mu", for "kullback_leibler"); all with extrapolation; or not at all.
     max_iter : int
         Most sweeps over all factors at the last rank.
+    path : bool
+        Whether components join one at a time, found by the oracle of `NonnegativeRankOneTensor` or
+        by dividing the heaviest one, whichever is better after a few sweeps. Then every rank is
+        fitted, `at_rank` has its factors, and the accuracy of the oracle is known. Otherwise all
+        components are divided in two at a time, which is fast; with "kullback_leibler" they join
+        one at a time all the same, but are not kept.
     rank_sweeps : int
         Most sweeps at each rank on the way up; they end when little is gained.
-    rank_growth : float
-        How many components are added at a time, as a share of those that are there. They are found
-        by dividing the heaviest ones in two, which is fast. 0: one at a time, by the oracle of
-        `NonnegativeRankOneTensor` or by dividing the heaviest one, whichever is better after a
-        few sweeps. Then every rank is fitted, and the accuracy of the oracle is known. With
-        "kullback_leibler" it is always one at a time.
     tol : float
         Sweeps end when one gains less than this share of the objective.
     oracle_rounds : int
-        How much work goes into the proof of the oracle's accuracy, with ``rank_growth=0``. 0: one
-        unfolding, without a search for a better bound. Otherwise all unfoldings, with so many
+        How much work goes into the proof of the oracle's accuracy, with `path`. 0: one unfolding,
+        without a search for a better bound. Otherwise all unfoldings, with so many
         projections for each; see `NonnegativeRankOneTensor`.
     random_state : int, RandomState instance or None
         Seed of the parts into which components are divided, of a random start more for the
-        oracle, and of the entries that "auto" holds out. None is deterministic.
+        oracle, of what "auto" holds out, and of halves. None is deterministic.
 
     Attributes
     ----------
@@ -80,14 +79,17 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         ``||X - Z|| / ||X||``, or the root of twice the divergence over the sum of X; over the
         entries that count.
     rank_path_ : array of shape (n_components,)
-        The objective at every rank on the way up; for a rank that `rank_growth` passes over, that
-        of the last rank fitted.
+        The objective at every rank on the way up. Without `path`, for a rank that is passed over,
+        that of the last rank fitted.
     oracle_accuracy_ : array of shape (n_components,)
         A lower bound on the accuracy delta of the oracle at every rank, NaN where it was not asked.
     shape_ : tuple of int
         The shape of X.
     held_out_path_ : array
         With "auto", the mean loss of the entries held out at every rank.
+    stability_path_ : array
+        With "sources", the agreement of two halves at every rank: the least correlation of matched
+        components (for tensors the product over the modes), the median of three divisions.
     n_iter_ : int
         Sweeps made at the last rank.
 
@@ -115,6 +117,10 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         "algorithm": ("fcmp", "pwmp"),
         "correction": ("auto", "hals", "bpp", "mu", None),
     }
+    growth = 1.0
+    factors_: list[Array]
+    weights_: Vector
+    reconstruction_err_: float
 
     def __init__(
         self,
@@ -124,8 +130,8 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         algorithm: str = "fcmp",
         correction: str | None = "auto",
         max_iter: int = 500,
+        path: bool = False,
         rank_sweeps: int = 5,
-        rank_growth: float = 1.0,
         tol: float = 1e-5,
         oracle_rounds: int = 0,
         random_state: Any = None,
@@ -135,8 +141,8 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         self.algorithm = algorithm
         self.correction = correction
         self.max_iter = max_iter
+        self.path = path
         self.rank_sweeps = rank_sweeps
-        self.rank_growth = rank_growth
         self.tol = tol
         self.oracle_rounds = oracle_rounds
         self.random_state = random_state
@@ -168,7 +174,7 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
                 'correction="bpp" needs all entries of X, of equal weight. Use "auto".'
             )
         held, self.shape_ = self._held(fixed, data.shape), data.shape
-        self._set_factors(self._fit_data(data, held), data, held)
+        self._fit_data(data, held)
         return self
 
     def _held(self, fixed: Mapping[int, Any] | None, shape: tuple[int, ...]) -> dict[int, Array]:
@@ -205,21 +211,25 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         extra = [[rng.random_sample(n) for n in shape]]
         return {"extra": extra, "seed": int(rng.randint(2**31))}
 
-    def _set_factors(self, fit: Factorization, data: FactorData, held: Mapping[int, Array]) -> None:
-        """Set the factors with columns of norm 1, their weights, and the error."""
-        weights, factors = np.ones(self.n_components_), []
-        for axis, factor in enumerate(fit.factors):
+    def _outcome(
+        self, factors: Factors, fit: float, data: FactorData, fixed: Mapping[int, Array]
+    ) -> dict[str, Any]:
+        # columns of norm 1, their weights, and the error
+        weights, columns = np.ones(len(factors[0])), []
+        for axis, factor in enumerate(factors):
             lengths = np.linalg.norm(factor, axis=1)
-            if axis in held:
-                factor, lengths = held[axis], np.ones(len(factor))
+            if axis in fixed:
+                factor, lengths = fixed[axis], np.ones(len(factor))
             scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-            factors.append(np.ascontiguousarray((scale[:, None] * factor).T))
+            columns.append(np.ascontiguousarray((scale[:, None] * factor).T))
             weights = weights * lengths
-        order: Any = slice(None) if held else np.argsort(-weights, kind="stable")
-        self.factors_ = [np.ascontiguousarray(factor[:, order]) for factor in factors]
-        self.weights_: Vector = weights[order] * data.unit
+        order: Any = slice(None) if fixed else np.argsort(-weights, kind="stable")
         size = data.size()
-        self.reconstruction_err_ = float(np.sqrt(2.0 * fit.fit / size)) if size else 0.0
+        return {
+            "factors_": [np.ascontiguousarray(factor[:, order]) for factor in columns],
+            "weights_": weights[order] * data.unit,
+            "reconstruction_err_": float(np.sqrt(2.0 * max(fit, 0.0) / size)) if size else 0.0,
+        }
 
     def reconstruct(self) -> Array:
         """Return the sum of all components, of the shape of X."""

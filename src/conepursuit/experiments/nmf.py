@@ -145,7 +145,7 @@ def greedy_path(X: Data, rank: int, **options: Any) -> Vector:
     """Return the objective of a greedy fit at all ranks up to this one."""
     with catch_warnings():
         simplefilter("ignore", ConvergenceWarning)  # the number of sweeps is the experiment
-        return np.asarray(GreedyNMF(rank, **options).fit(X).rank_path_)
+        return np.asarray(GreedyNMF(rank, path=True, **options).fit(X).rank_path_)
 
 
 def timed(run: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:

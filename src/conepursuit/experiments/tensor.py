@@ -144,9 +144,7 @@ def greedy_runs(
 def _greedy_fit(X: Array, rank: int, algorithm: str, sweeps: int, seed: int) -> GreedyCP:
     with catch_warnings():
         simplefilter("ignore", ConvergenceWarning)  # the number of sweeps is the experiment
-        model = GreedyCP(
-            rank, algorithm=algorithm, rank_growth=0.0, max_iter=sweeps, random_state=seed
-        )
+        model = GreedyCP(rank, algorithm=algorithm, path=True, max_iter=sweeps, random_state=seed)
         return model.fit(X)
 
 

@@ -9,5 +9,6 @@ objective and the accuracy of the oracle at every rank. The walk:
   Kullback-Leibler divergence; their sweeps are in `conepursuit.kernels.factorization`.
 - ``greedy``: `factorize`, one rank after the other: oracle, weights, then all atoms.
 - ``held_out``: the choice of a rank by entries that are left out.
+- ``sources``: the choice of a rank by components that two halves of the data agree on.
 - ``corrected``: `Corrected`, the algorithm for the generic loop, which ``greedy`` is held to.
 """

@@ -20,7 +20,7 @@ from conepursuit.least_squares.gram import nnls_gram
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.objectives import KullbackLeibler, LeastSquares
 from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
-from conepursuit.tensors import SparseTensor
+from conepursuit.tensors import Places, SparseTensor
 
 SMALLEST_UNIT, LARGEST_UNIT = 1e-60, 1e60
 """Bounds of the largest entry of data that are used as they are.
@@ -85,6 +85,22 @@ class FactorData:
 
         M = None if self.M is None else turned(self.M)
         return FactorData(turned(self.X), M, self.divergence, self.unit)
+
+    def part(self, axis: int, indices: Array) -> FactorData:
+        """Return the slices of an axis at some indices, which ascend."""
+
+        def taken(T: Any) -> Any:
+            if isinstance(T, SparseTensor):
+                shape, own = (*T.shape[:axis], len(indices), *T.shape[axis + 1 :]), T.places.indices
+                places = own[:, kept := np.isin(own[axis], indices)]
+                places[axis] = np.searchsorted(indices, places[axis])
+                return SparseTensor(Places(shape, places), T.data[kept])
+            if sparse.issparse(T):
+                return sparse.csr_array(T[indices] if axis == 0 else T[:, indices])
+            return np.take(T, indices, axis)
+
+        M = None if self.M is None else taken(self.M)
+        return FactorData(taken(self.X), M, self.divergence, self.unit)
 
     def size(self) -> float:
         """Return what errors are relative to: ||X||^2, or the sum of X for the divergence."""

@@ -77,7 +77,7 @@ def factorize(
     extra: Any = None,
     seed: int = 0,
     start: Factors | None = None,
-    watch: Callable[[Factors], bool] | None = None,
+    watch: Callable[[Factors, float], bool] | None = None,
 ) -> Factorization:
     """Add rank-one atoms, and correct all of them by sweeps after each.
 
@@ -103,7 +103,7 @@ def factorize(
     start : tuple of arrays, optional
         Factors with all components to start from; then no rank below is fitted.
     watch : callable, optional
-        Called with the factors at every rank; True stops there.
+        Called with the factors and their value at every rank; True stops there.
     """
     factors: Factors = tuple(np.zeros((0, n)) for n in loss.shape)
     divides, rng = growth > 0 and len(loss.shape) > 2, np.random.default_rng(seed)
@@ -123,7 +123,7 @@ def factorize(
             deltas = more * [np.nan]
         else:
             factors, deltas = _extended(loss, factors, more, algorithm, rounds, extra)
-            if loss.splits and rank_sweeps and not growth and rank:
+            if loss.splits and rank_sweeps and more == 1 and rank:
                 factors = _best(loss, factors, before, min(rank_sweeps, TRIAL), seed)
         if rank + more < n_components:
             factors, values, converged = _swept(loss, factors, rank_sweeps, PASSING)
@@ -133,7 +133,7 @@ def factorize(
             factors, values = _padded(before, more), [last]
         accuracy += deltas
         path += (len(deltas) - 1) * [last] + [values[-1]]
-        if watch is not None and watch(factors):
+        if watch is not None and watch(factors, values[-1]):
             break
     factors = tuple(loss.cleaned(factor) for factor in factors)
     fit = loss.audit(factors)

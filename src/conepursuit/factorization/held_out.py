@@ -95,7 +95,7 @@ def choose_rank(
     nothing = entries.losses(zeros, data.divergence)
     path: list[Vector] = []
 
-    def watch(factors: Factors) -> bool:
+    def watch(factors: Factors, value: float) -> bool:
         path.append(entries.losses(factors, data.divergence))
         means = [shares @ losses for losses in path]
         exact = means[-1] <= EXACT * (shares @ nothing)
