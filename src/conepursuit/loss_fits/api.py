@@ -6,7 +6,8 @@ Here it is made fast, as `nnls` is for least squares; tests hold it to the gener
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import matvec
 from conepursuit.loss_fits.many import fit_together
 from conepursuit.loss_fits.one_target import fit_newton
-from conepursuit.matrix_fits.arguments import tolerance, weights_of
-from conepursuit.matrix_fits.results import FitResult, Fits
+from conepursuit.matrix_fits.arguments import tolerance, weights_in, weights_of
+from conepursuit.matrix_fits.lazy import beside, fit_blocks, labelled_fields, whole_targets
+from conepursuit.matrix_fits.results import FitResult, Fits, lazy_fields
 from conepursuit.matrix_fits.safe_units import (
     SafeUnits,
     column_powers,
@@ -27,6 +29,7 @@ from conepursuit.matrix_fits.safe_units import (
 )
 from conepursuit.matrix_fits.threads import run, threads
 from conepursuit.objectives import EntrywiseLoss, Objective
+from conepursuit.objectives.lazy import LazyLoss
 from conepursuit.pursuit.algorithms import FCMP
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.solve import minimize
@@ -56,7 +59,8 @@ def nnfit(
     ----------
     objective : Objective
         f, a function of A x, such as ``Poisson(counts)``. A loss over entries may have a matrix of
-        data, with one target per column.
+        data, with one target per column. If that is a Dask array, alone or in an
+        `xarray.DataArray`, every attribute of the result is one too, and nothing is computed yet.
     A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
         One atom per column.
     penalty : float
@@ -70,6 +74,7 @@ def nnfit(
         Weights to start from.
     n_jobs : int, optional
         Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
+        For a Dask array its scheduler decides.
 
     Returns
     -------
@@ -83,7 +88,7 @@ def nnfit(
     >>> fit.x.round(6).tolist(), fit.status.name, fit.proven
     ([3.5, 0.0], 'CONVERGED', True)
     """
-    if not isinstance(objective, Objective):
+    if not isinstance(objective, Objective | LazyLoss):
         raise ValueError(
             f"the objective must be an Objective of A x; got {type(objective).__name__}. "
             "Use Poisson(counts), say."
@@ -92,14 +97,17 @@ def nnfit(
     cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
     rows = tuple(objective.shape)
-    many = isinstance(objective, EntrywiseLoss) and len(rows) == 2
+    many = isinstance(objective, EntrywiseLoss | LazyLoss) and len(rows) == 2
     if rows[:1] != atoms.shape or not (many or len(rows) == 1):
         raise ValueError(
             f"{objective!r} must have one entry, or one row of targets, for each row of A; "
             f"got A of shape {tuple(atoms.matrix.shape)}."
         )
     shape = (atoms.n_atoms, *rows[1:])
-    first = None if start is None else weights_of(getattr(start, "x", start), shape, "start")
+    if isinstance(objective, LazyLoss):
+        columns = LossColumns(objective.make, atoms, cone.penalty, steps, tol)
+        return _fit_lazily(columns, objective, weights_in(start))
+    first = None if start is None else weights_of(start, shape, "start")
     check_size(objective)
     powers = unsafe_powers(atoms, cone.penalty)
     if powers is None:
@@ -113,6 +121,38 @@ def nnfit(
     # One power for all may make entries of other columns underflow: then A is not the A given.
     lost = scaled_columns(scaled.matrix, -powers) != atoms.matrix
     return replace(fit, proven=fit.proven & False) if lost.sum() else fit
+
+
+@dataclass(frozen=True, eq=False)
+class LossColumns:
+    """Fits a block of targets; the attributes are the arguments of `nnfit`.
+
+    ``make(y, weights=None, mask=None)`` returns the loss of the block.
+    """
+
+    make: Callable[..., EntrywiseLoss]
+    atoms: Dictionary
+    penalty: float
+    max_iter: int
+    tol: float
+
+    def __call__(self, y: Array, start: Any = None, **entries: Array) -> FitResult:
+        """Fit the columns of y, with `entries`, the weights and the mask, and a start."""
+        loss = self.make(y, **entries)
+        if start is not None:
+            start = np.pad(start, ((0, 0), (0, loss.shape[1] - y.shape[1])))
+        return nnfit(
+            loss, self.atoms, penalty=self.penalty, max_iter=self.max_iter, tol=self.tol,
+            start=start,
+        )  # fmt: skip
+
+
+def _fit_lazily(fit: LossColumns, objective: LazyLoss, start: Any) -> FitResult:
+    """Return the fits of a loss of a Dask array."""
+    data = whole_targets(objective.y, 0, "y")
+    others = beside(data, weights=objective.weights, mask=objective.mask, start=start)
+    found = fit_blocks(fit, data, 0, lazy_fields(FitResult, fit.atoms.n_atoms), **others)
+    return FitResult(**labelled_fields(found, objective.given))
 
 
 def check_size(objective: Objective) -> None:
@@ -229,7 +269,7 @@ def fit_columns(
         return together
 
     def one(i: int) -> FitResult:
-        first = None if start is None else start[:, i]
+        first = None if start is None else np.ascontiguousarray(start[:, i])
         return fit_single(objective.column(i), cone, first, tol, max_iter)
 
     fits = Fits(FitResult, objective.shape[1], atoms.n_atoms)
