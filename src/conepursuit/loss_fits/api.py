@@ -93,6 +93,8 @@ def nnfit(
             f"the objective must be an Objective of A x; got {type(objective).__name__}. "
             "Use Poisson(counts), say."
         )
+    if type(A) is np.ndarray and not A.flags.forc:
+        A = np.ascontiguousarray(A)  # in another process it would be, with other last bits
     atoms = A if isinstance(A, Dictionary) else Dictionary(A)
     cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)

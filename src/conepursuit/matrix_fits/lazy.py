@@ -7,6 +7,7 @@ however many fields are computed together. Dask is imported when its first array
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pickle import loads
 from typing import Any
 from warnings import warn
 
@@ -86,6 +87,27 @@ def beside(data: Any, **others: Any) -> dict[str, Any]:
     return found
 
 
+class Sent:
+    """A function that can be sent to other processes, with all arrays in it aligned in memory.
+
+    Dask leaves the arrays of a message where they arrive, which may be at any byte. NumPy does not
+    give such arrays to the BLAS, and its own products have other last bits. So the function is
+    sent as one string of bytes, from which arrays are copied.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __reduce__(self) -> Any:
+        from cloudpickle import dumps
+
+        return _received, (dumps(self.function, protocol=4),)
+
+
+def _received(text: bytes) -> Sent:
+    return Sent(loads(text))
+
+
 def fit_blocks(
     fit: Callable[..., Any], data: Any, axis: int, fields: Fields, **others: Any
 ) -> dict[str, Any]:
@@ -114,7 +136,7 @@ def fit_blocks(
         _fit_block, data, *others.values(), dtype=object, chunks=marks,
         meta=np.empty((0,) * data.ndim, dtype=object),
         # As a task of its own it is not sent with every block.
-        fit=delayed(fit, pure=False, traverse=False), axis=axis, names=tuple(others),
+        fit=delayed(Sent(fit), pure=False, traverse=False), axis=axis, names=tuple(others),
         fields=tuple(fields),
     )  # fmt: skip
 
@@ -132,7 +154,7 @@ def fit_blocks(
 def _fit_block(
     block: Array,
     *others: Array,
-    fit: Callable[..., Any],
+    fit: Sent,
     axis: int,
     names: tuple[str, ...],
     fields: tuple[str, ...],
@@ -148,7 +170,7 @@ def _fit_block(
                 # Sums of a single column may have other last bits than those of a matrix.
                 parts = [np.repeat(part, 2, axis=1) for part in parts]
         with ONE_BLAS_THREAD:
-            found = fit(parts[0], **dict(zip(names, parts[1:], strict=True)))
+            found = fit.function(parts[0], **dict(zip(names, parts[1:], strict=True)))
     except ValueError as error:
         raise ValueError(_located(error, block, axis, place["array-location"])) from error
     return {name: getattr(found, name)[..., used] for name in fields}
