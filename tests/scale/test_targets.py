@@ -128,7 +128,7 @@ def test_fields_say_what_they_will_be(expected):
             assert array.numblocks[:-1] in ((), (1,))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_no_chunks_change_a_bit(data):
     def cuts(length):
@@ -275,18 +275,29 @@ def test_the_blas_has_one_thread_while_any_block_is_fitted():
     assert counts() == before
 
 
-def slowly(block):
-    time.sleep(0.1)
+def behind(block, gate):
+    """Return a block when a file exists, or after a minute."""
+    deadline = time.monotonic() + 60
+    while not gate.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
     return block
 
 
-def test_a_worker_that_is_killed_changes_nothing(cluster):
-    slow = da.from_array(B, chunks=(M, 1)).map_blocks(slowly, meta=np.empty((0, 0)))
-    running = cluster.compute(nnls(FEW, slow).x)
+def test_a_worker_that_is_killed_changes_nothing(cluster, tmp_path):
     victim = next(iter(cluster.run(os.getpid).values()))
+    gate = tmp_path / "open"
+    waiting = da.from_array(B, chunks=(M, 1)).map_blocks(behind, gate, meta=np.empty((0, 0)))
+    running = cluster.compute(nnls(FEW, waiting).x)
+    time.sleep(0.3)  # both workers have begun, or will soon
     os.kill(victim, signal.SIGKILL)
+    gate.touch()
     np.testing.assert_array_equal(running.result(timeout=120), nnls(FEW, B).x)
     cluster.wait_for_workers(2, timeout=120)
+
+
+def slowly(block):
+    time.sleep(0.1)
+    return block
 
 
 def test_what_was_stored_before_a_cluster_closed_stays():
