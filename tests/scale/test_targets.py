@@ -211,6 +211,22 @@ def test_labels_are_kept():
         xarray.testing.assert_identical(getattr(model, name).compute(), getattr(known, name))
 
 
+def test_blocks_may_be_empty():
+    empty, rows = {"chunks": (M, (0, 10, 0, 13))}, {"chunks": ((0, 4), 7, M)}
+    fits = {
+        "nnls": (NNLS, lambda of: nnls(FEW, of(B, empty), weights=OWN)),
+        "nnfit": (FIT, lambda of: nnfit(Poisson(of(COUNTS, empty)), FEW)),
+        "unmixed": (
+            UNMIXED,
+            lambda of: Unmixer(endmembers=FEW.T).fit(SCENE).unmix(of(SCENE, rows)),
+        ),
+    }  # fmt: skip
+    (found,) = dask.compute(fields(fits, lazy), scheduler="sync")
+    for key, known in fields(fits, same).items():
+        np.testing.assert_array_equal(found[key], known, err_msg=str(key), strict=True)
+    assert nnls(FEW, da.zeros((M, 0))).x.compute(scheduler="sync").shape == (5, 0)
+
+
 def test_endmembers_are_found_in_scenes_that_fit_into_memory(monkeypatch):
     scene = da.from_array(SCENE, chunks=(2, 7, M))
     np.testing.assert_array_equal(Unmixer(3).fit(scene).indices_, Unmixer(3).fit(SCENE).indices_)

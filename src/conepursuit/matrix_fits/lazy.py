@@ -137,7 +137,7 @@ def fit_blocks(
         meta=np.empty((0,) * data.ndim, dtype=object),
         # As a task of its own it is not sent with every block.
         fit=delayed(Sent(fit), pure=False, traverse=False), axis=axis, names=tuple(others),
-        fields=tuple(fields),
+        fields=fields,
     )  # fmt: skip
 
     def field(name: str, length: int | None, dtype: Any) -> Any:
@@ -157,10 +157,12 @@ def _fit_block(
     fit: Sent,
     axis: int,
     names: tuple[str, ...],
-    fields: tuple[str, ...],
+    fields: Fields,
     block_info: Any,
 ) -> dict[str, Array]:
-    """Return the fields of the fit of one block."""
+    """Return the fields of the fit of one block, which may have no target."""
+    if not block.size:
+        return _no_targets(block.shape, axis, fields)
     place, parts, used = block_info[0], [block, *others], slice(None)  # all of the last axis
     try:
         if axis == 0:
@@ -174,6 +176,16 @@ def _fit_block(
     except ValueError as error:
         raise ValueError(_located(error, block, axis, place["array-location"])) from error
     return {name: getattr(found, name)[..., used] for name in fields}
+
+
+def _no_targets(shape: tuple[int, ...], axis: int, fields: Fields) -> dict[str, Array]:
+    """Return the fields of a block of this shape, which has no target."""
+    found = {}
+    for name, (length, dtype) in fields.items():
+        own = list(shape)
+        own[axis : axis + 1 or None] = [] if length is None else [length]
+        found[name] = np.empty(own, dtype=dtype)
+    return found
 
 
 def _located(error: ValueError, block: Array, axis: int, place: Sequence[tuple[int, int]]) -> str:
