@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-start fuzz sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start fuzz sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -43,6 +43,9 @@ bench-tensor: .venv/.bench
 
 bench-unmixing: .venv/.bench
 	$(BIN)/python benchmarks/unmixing.py
+
+bench-scale: .venv/.bench
+	$(BIN)/python benchmarks/scale.py
 
 bench-start: .venv/.bench
 	$(BIN)/python benchmarks/cold_start.py

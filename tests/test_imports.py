@@ -37,6 +37,7 @@ from conepursuit import {call.split("(")[0]}
 {call}
 new = {{name for name in sys.modules if name not in before}}
 assert not {{"scipy", "sklearn", "importlib.metadata", "numpy.ma", "numpy.random"}} & new, new
+assert not {{"dask", "xarray", "threadpoolctl"}} & new, new
 """)
 
 

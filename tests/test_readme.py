@@ -61,7 +61,9 @@ def test_the_examples_of_the_readme_give_what_they_say():
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", ["extending", "choosing", "certificates", "parts", "unmixing"])
+@pytest.mark.parametrize(
+    "page", ["extending", "choosing", "certificates", "parts", "unmixing", "scale"]
+)
 def test_the_examples_of_the_docs_run(page):
     scope = {}
     for block in blocks_of(f"docs/{page}.md"):

@@ -111,6 +111,16 @@ def zeros(shape: tuple[int, ...], like: Array | None = None) -> Array:
     return result
 
 
+def is_labelled(data: Any) -> bool:
+    """Return whether something has dimensions with names, as an `xarray.DataArray` has."""
+    return type(data) is not np.ndarray and hasattr(data, "dims") and hasattr(data, "coords")
+
+
+def inside(data: Any) -> Any:
+    """Return the array in an `xarray.DataArray`, and anything else as it is."""
+    return data.data if is_labelled(data) else data
+
+
 def as_float_array(data: Any, name: str) -> Array:
     """Return `data` as a float64 array without NaN or infinity; integers are converted.
 

@@ -41,6 +41,14 @@ class Operator(ABC):  # noqa: B024  # no class is derived from it
         return _derives(kind, "scipy.sparse.linalg", "LinearOperator")
 
 
+class Dask(ABC):  # noqa: B024  # no class is derived from it
+    """The arrays of ``dask.array``, which is not imported, as in `Sparse`."""
+
+    @classmethod
+    def __subclasshook__(cls, kind: type) -> bool:
+        return _derives(kind, "dask.array", "Array")
+
+
 def _derives(kind: type, module: str, *names: str) -> bool:
     """Return whether a class derives from one of the named classes of a module, if it is loaded."""
     loaded = sys.modules.get(module)
@@ -55,6 +63,11 @@ def is_sparse(matrix: Any) -> bool:
 def is_operator(matrix: Any) -> bool:
     """Return whether something is a LinearOperator of ``scipy.sparse.linalg``."""
     return isinstance(matrix, Operator)
+
+
+def is_dask(array: Any) -> bool:
+    """Return whether something is an array of ``dask.array``."""
+    return isinstance(array, Dask)
 
 
 def _unsupported(matrix: Any) -> NoReturn:

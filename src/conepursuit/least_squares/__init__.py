@@ -2,7 +2,8 @@
 
 The input is a matrix A and one target b, or many; the output is an `NNLSResult`. The modules:
 
-- ``api``: `nnls` reads its arguments, weighs the rows, and calls one of the next two.
+- ``api``: `nnls` reads its arguments, weighs the rows, and calls one of the next two; targets in a
+  Dask array it fits block by block, by `conepursuit.matrix_fits.lazy`.
 - ``one_target``: picks the method for the size of A, changes to safe units if need be.
 - ``many``: many targets, in chunks and threads; on a dense A of up to 2048 atoms they share one
   Gram matrix, and those for which that is not accurate enough go to ``one_target``.

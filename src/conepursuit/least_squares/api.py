@@ -7,23 +7,31 @@ to the generic loop by tests.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from conepursuit.arrays import count
+import numpy as np
+
+from conepursuit.arrays import Array, Vector, count
 from conepursuit.least_squares.audit import check_weighted
-from conepursuit.least_squares.many import fit_many
+from conepursuit.least_squares.many import ManyTargets
 from conepursuit.least_squares.one_target import fit_one
 from conepursuit.least_squares.sum_target import fit_one_sum
-from conepursuit.least_squares.sums import fit_many_sum, weight_sum
+from conepursuit.least_squares.sums import ManySums, weight_sum
 from conepursuit.matrix_fits.arguments import (
     NO_LABELS,
     matrix_and_target,
+    root_weights,
     rows_matched,
     tolerance,
+    weighted_matrix,
     weighted_problem,
+    weighted_target,
+    weights_in,
     weights_of,
 )
-from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.lazy import beside, fit_blocks, labelled_fields
+from conepursuit.matrix_fits.results import NNLSResult, lazy_fields
 from conepursuit.matrix_fits.threads import threads
 from conepursuit.rounding import WEIGHTED
 
@@ -52,7 +60,9 @@ def nnls(
         memory-mapped; tables of pandas, polars and xarray are taken too.
     b : array_like of shape (m,) or (m, n_targets)
         The target, or one target per column. Where the rows of A and b have labels, as tables of
-        pandas and xarray do, they are matched by them; labels that differ are refused.
+        pandas and xarray do, they are matched by them; labels that differ are refused. Many targets
+        may be a Dask array, alone or in an `xarray.DataArray`: then every attribute of the result
+        is one too, nothing is computed yet, and weights and start may be Dask arrays.
     weights : array_like of shape (m,) or of the shape of b, optional
         Minimise ``sum_i weights_i (A x - b)_i^2`` instead. Where a weight is zero, the entry of
         b does not matter and may be NaN.
@@ -75,8 +85,10 @@ def nnls(
         Minimise over x >= 0 with sum(x) <= sum_at_most instead, for every target.
     n_jobs : int, optional
         Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
+        For a Dask array its scheduler decides.
     progress : bool
-        Whether to show a progress bar over many targets (needs rich).
+        Whether to show a progress bar over many targets (needs rich); not for a Dask array, for
+        which ``dask.diagnostics.ProgressBar`` shows one.
     maxiter : int, optional
         The same as max_iter, as SciPy spells it.
 
@@ -127,25 +139,71 @@ def nnls(
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
-    first = None if start is None else weights_of(start, shape, "start", limit)
     tol, workers = tolerance(tol), threads(n_jobs)
-    given = target
-    matrix, target, rows = weighted_problem(matrix, target, weights)
     inexact = 0.0 if weights is None else WEIGHTED
-    if inexact and target.size:
-        check_weighted(given, weights, target)
-    if total is not None and target.ndim == 1:
-        fit = fit_one_sum(matrix, target, total, inexact, max_steps)
-    elif total is not None:
-        fit = fit_many_sum(
-            matrix, target, rows, total, inexact, max_steps, n_jobs=workers, progress=progress
-        )
-    elif target.ndim == 1:
-        fit = fit_one(matrix, target, first, inexact, limit, max_steps, tol)
-    else:
-        together = rows is None and (first is None or limit >= n)
-        fit = fit_many(
-            matrix, target, rows, first, inexact, limit, max_steps, tol,
-            n_jobs=workers, progress=progress, together=together,
-        )  # fmt: skip
-    return fit if labels is NO_LABELS else fit.named(labels)
+    if target.ndim == 1:
+        first = None if start is None else weights_of(start, shape, "start", limit)
+        given = target
+        matrix, target, _ = weighted_problem(matrix, target, weights)
+        if inexact and target.size:
+            check_weighted(given, weights, target)
+        if total is not None:
+            fit = fit_one_sum(matrix, target, total, inexact, max_steps)
+        else:
+            fit = fit_one(matrix, target, first, inexact, limit, max_steps, tol)
+        return fit if labels is NO_LABELS else fit.named(labels)
+
+    each = len(np.shape(weights)) == 2  # each target has weights of its own
+    roots = None if weights is None or each else root_weights(weights, target)
+    matrix = matrix if roots is None else weighted_matrix(matrix, roots)
+    many = ManyTargets(matrix, inexact, limit, max_steps, tol)
+    if total is not None:
+        many = ManySums(matrix, inexact, limit, max_steps, tol, total)
+    others = {"weights": weights if each else None, "start": weights_in(start)}
+    if isinstance(target, np.ndarray):
+        fit = Columns(many, roots, workers, progress)(target, **others)
+        return fit if labels is NO_LABELS else fit.named(labels)
+    return _fit_lazily(Columns(many, roots), target, b, shape, **others)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Fits the columns of an array of targets, which may be a block of a larger one.
+
+    Attributes
+    ----------
+    many : ManyTargets
+        The dictionary, and how to fit.
+    roots : array of shape (m,) or None
+        The roots of row weights that all targets have.
+    n_jobs, progress
+        As in `nnls`.
+    """
+
+    many: ManyTargets
+    roots: Vector | None
+    n_jobs: int = 1
+    progress: bool = False
+
+    def __call__(self, b: Array, weights: Any = None, start: Any = None) -> NNLSResult:
+        """Fit targets, with weights of their own and weights of atoms to start from."""
+        rows = None if weights is None else root_weights(weights, b)
+        roots, target = self.roots if rows is None else rows, b
+        if roots is not None:
+            target = weighted_target(b, roots)
+            if target.size:
+                check_weighted(b, roots, target)
+        shape = (self.many.matrix.shape[1], b.shape[1])
+        first = None if start is None else weights_of(start, shape, "start", self.many.limit)
+        return self.many.fit(target, rows, first, n_jobs=self.n_jobs, progress=self.progress)
+
+
+def _fit_lazily(
+    fit: Columns, target: Any, given: Any, shape: tuple[int, ...], **others: Any
+) -> NNLSResult:
+    """Return the fits of a Dask array of targets, which was `given` as it is or with labels."""
+    fields = lazy_fields(NNLSResult, shape[0])
+    if isinstance(fit.many, ManySums):
+        fields["sum_multiplier"] = None, float
+    found = fit_blocks(fit, target, 0, fields, **beside(target, **others))
+    return NNLSResult(**labelled_fields(found, given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from conepursuit.matrix_fits.arguments import (
     rows_matched,
     weighted_matrix,
     weighted_problem,
+    weights_in,
     weights_of,
 )
+from conepursuit.matrix_fits.lazy import beside, fit_blocks, labelled_fields
 from conepursuit.matrix_fits.results import NNLSResult
 from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
 from conepursuit.rounding import WEIGHTED, resolution
@@ -29,6 +32,9 @@ SMALLEST_POWER = -960
 
 Then a gap is an estimate, and `check_weighted` refuses such a target unless it is zero.
 """
+
+METHODS = np.dtype("U8")
+"""The dtype of the methods of many certificates: the longest is "estimate"."""
 
 MOST_WITH_WEIGHT = 512
 """Up to this many atoms with weight an audit tries all proofs, with more only plain products.
@@ -56,7 +62,7 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
         With r = b - A x: ``violation``, the largest <a, r> / ||a|| of an atom, or 0;
         ``complementarity``, -<r, A x>; both are zero exactly at a solution. ``gap`` bounds
         1/2 ||r||^2 minus its least value if ``proven``, and estimates it otherwise. With many
-        targets all of them are arrays.
+        targets all of them are arrays; with targets in a Dask array, Dask arrays.
 
     Examples
     --------
@@ -67,15 +73,27 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     b, weights, _ = rows_matched(A, b, weights)
     matrix, target = matrix_and_target(A, b)
     check_finite(matrix, "A")
-    point = weights_of(x, (matrix.shape[1], *target.shape[1:]), "x")
-    matrix, target, rows = weighted_problem(matrix, target, weights)
+    if isinstance(target, np.ndarray):
+        return _audit(matrix, target, x, weights)
+    each = len(np.shape(weights)) == 2  # each target has weights of its own
+    others = beside(target, x=weights_in(x), weights=weights if each else None)
+    audit = partial(_audit, matrix) if each else partial(_audit, matrix, weights=weights)
+    numbers = dict.fromkeys(("violation", "complementarity", "gap"), (None, float))
+    found = fit_blocks(audit, target, 0, {**numbers, "method": (None, METHODS)}, **others)
+    return Certificate(**labelled_fields(found, b))
+
+
+def _audit(matrix: Any, b: Array, x: Any, weights: Any = None) -> Certificate:
+    """Audit one target or many, with the matrix and the targets checked already."""
+    point = weights_of(x, (matrix.shape[1], *b.shape[1:]), "x")
+    matrix, target, rows = weighted_problem(matrix, b, weights)
     inexact = 0.0 if weights is None else WEIGHTED
     if target.ndim == 1:
         return certificate_of(matrix, target, point, inexact, "b")
     parts = [
         certificate_of(
             matrix if rows is None else weighted_matrix(matrix, rows[:, i]),
-            as_vector(target[:, i]), point[:, i], inexact, f"b[:, {i}]",
+            as_vector(target[:, i]), as_vector(point[:, i]), inexact, f"b[:, {i}]",
         )
         for i in range(target.shape[1])
     ]  # fmt: skip
@@ -83,7 +101,7 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
         np.array([getattr(part, name) for part in parts], dtype=np.float64)
         for name in ("violation", "complementarity", "gap")
     ]
-    arrays: Any = [*numbers, np.array([part.method for part in parts], dtype=np.str_)]
+    arrays: Any = [*numbers, np.array([part.method for part in parts], dtype=METHODS)]
     return Certificate(*arrays)
 
 

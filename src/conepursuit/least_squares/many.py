@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array
+from conepursuit.arrays import Array, Vector
 from conepursuit.callbacks import batch_progress
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.kernels.constants import BOUNDS, FEW_ATOMS, WIDTH
@@ -36,72 +38,93 @@ With more atoms, each target is fitted alone.
 """
 
 
-def fit_many(
-    matrix: Any,
-    B: Array,
-    rows: Array | None,
-    start: Array | None,
-    inexact: float,
-    limit: int,
-    max_steps: int,
-    tol: float,
-    *,
-    n_jobs: int,
-    progress: bool,
-    together: bool,
-) -> NNLSResult:
-    """Fit the columns of B, together if the kernels can, and alone those for which they cannot.
+@dataclass(eq=False)
+class ManyTargets:
+    """Fits of many targets on one dictionary.
 
-    `together` allows the kernels. Where each target has row weights of its own, `rows` has the
-    roots of these weights; B has been multiplied by them, the matrix has not. The other arguments
-    are those of `fit_one`.
-    """
-    fits = Fits(NNLSResult, B.shape[1], matrix.shape[1])
-    kernel = gram = None
-    if together and isinstance(matrix, np.ndarray) and matrix.shape[1] <= GRAM_ATOMS:
-        matrix = np.asfortranarray(matrix)  # so that a target which is fitted alone copies nothing
-        kernel, gram = batch_kernel(matrix, limit, max_steps)
+    What they share, such as the Gram matrix, is computed for the first of them and kept. Another
+    process that gets a copy computes it again.
 
-    def alone(i: int) -> NNLSResult:
-        own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
-        first, b = None if start is None else start[:, i], as_vector(B[:, i])
-        name, known = f"b[:, {i}]", gram if rows is None else None
-        return fit_one(own, b, first, inexact, limit, max_steps, tol, name, known)
-
-    return in_chunks(fits, kernel, alone, B, matrix.shape[1], n_jobs, progress)
-
-
-def in_chunks(
-    fits: Fits[NNLSResult],
-    kernel: Callable[..., None] | None,
-    alone: Callable[[int], NNLSResult],
-    B: Array,
-    n: int,
-    n_jobs: int,
-    progress: bool,
-) -> NNLSResult:
-    """Fit the columns of B on n atoms, in chunks of columns, or each as a chunk without a kernel.
-
-    `kernel` writes rows of `fits` and a negative code for each target that it does not fit;
-    ``alone(i)`` fits one of those.
+    Attributes
+    ----------
+    matrix : array, sparse array or LinearOperator, shape (m, n)
+        The dictionary. Row weights that all targets have are multiplied in already.
+    inexact, limit, max_steps, tol
+        As in `fit_one`.
     """
 
-    def fit_chunk(part: slice) -> int:
-        left: Any = range(part.start, part.stop)
-        if kernel is not None:
-            kernel(as_targets(B[:, part].T), *fits.rows(part))
-            left = part.start + np.flatnonzero(fits.code[part] < 0)
-        for i in left:
-            fits.put(i, alone(i))
-        return int(part.stop - part.start)
+    matrix: Any
+    inexact: float
+    limit: int
+    max_steps: int
+    tol: float
 
-    most = 1 if kernel is None else CHUNK // (len(B) + n**3 // SOLVED)
-    bar: AbstractContextManager[Callable[[int], None]]
-    bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
-    with bar as advance:
-        for done in run(fit_chunk, chunks(B.shape[1], most, n_jobs), n_jobs):
-            advance(done)
-    return fits.result()
+    def fit(
+        self, B: Array, rows: Array | None, start: Array | None, *, n_jobs: int, progress: bool
+    ) -> NNLSResult:
+        """Fit the columns of B, together if the kernels can, and alone those for which they cannot.
+
+        Where each target has row weights of its own, `rows` has the roots of these weights; B has
+        been multiplied by them. `start` has weights to start from. A part of the targets is a chunk
+        for one thread; without a kernel each target is.
+        """
+        m, n = self.matrix.shape
+        matrix, kernel, gram = self.matrix, None, None
+        if rows is None and (start is None or self.limit >= n):
+            matrix, kernel, gram = self._shared
+        fits = self.no_fits(B.shape[1])
+
+        def alone(i: int) -> NNLSResult:
+            own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
+            first = None if start is None else as_vector(start[:, i])
+            return self.fit_alone(own, as_vector(B[:, i]), first, f"b[:, {i}]", gram)
+
+        def fit_chunk(part: slice) -> int:
+            left: Any = range(part.start, part.stop)
+            if kernel is not None:
+                kernel(as_targets(B[:, part].T), *fits.rows(part))
+                left = part.start + np.flatnonzero(fits.code[part] < 0)
+            for i in left:
+                fits.put(i, alone(i))
+            return int(part.stop - part.start)
+
+        most = 1 if kernel is None else CHUNK // (m + n**3 // SOLVED)
+        bar: AbstractContextManager[Callable[[int], None]]
+        bar = batch_progress(B.shape[1]) if progress else nullcontext(lambda done: None)
+        with bar as advance:
+            for done in run(fit_chunk, chunks(B.shape[1], most, n_jobs), n_jobs):
+                advance(done)
+        return fits.result()
+
+    @cached_property
+    def _shared(self) -> tuple[Any, Callable[..., None] | None, Array | None]:
+        """The matrix, the kernel that fits rows of targets or None, and the Gram matrix or None."""
+        if not isinstance(self.matrix, np.ndarray) or self.matrix.shape[1] > GRAM_ATOMS:
+            return self.matrix, None, None
+        matrix = np.asfortranarray(self.matrix)  # a target that is fitted alone copies nothing
+        return matrix, *self.kernel_for(matrix)
+
+    def __getstate__(self) -> dict[str, Any]:  # kernels cannot be pickled
+        return {name: value for name, value in vars(self).items() if name != "_shared"}
+
+    def no_fits(self, n_targets: int) -> Fits[NNLSResult]:
+        """Return the memory for the results of so many targets."""
+        return Fits(NNLSResult, n_targets, self.matrix.shape[1])
+
+    def kernel_for(self, matrix: Array) -> tuple[Callable[..., None] | None, Array | None]:
+        """Return the kernel that fits rows of targets, and A'A for targets that it gives back.
+
+        It writes rows of `no_fits`, and a negative code for each target that it does not fit.
+        """
+        return batch_kernel(matrix, self.limit, self.max_steps)
+
+    def fit_alone(
+        self, matrix: Any, b: Vector, start: Vector | None, name: str, gram: Array | None
+    ) -> NNLSResult:
+        """Fit one target; the arguments are those of `fit_one`."""
+        return fit_one(
+            matrix, b, start, self.inexact, self.limit, self.max_steps, self.tol, name, gram
+        )
 
 
 def as_targets(rows: Array) -> Array:

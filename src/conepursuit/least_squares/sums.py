@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array
-from conepursuit.least_squares.many import GRAM_ATOMS, in_chunks
+from conepursuit.arrays import Array, Vector
+from conepursuit.least_squares.many import ManyTargets
 from conepursuit.least_squares.sum_kernels import SumFits, SumKernels, WeightSum
 from conepursuit.least_squares.sum_target import fit_one_sum
-from conepursuit.matrix_fits.arguments import as_vector, weighted_matrix
 from conepursuit.matrix_fits.results import NNLSResult
 
 
@@ -42,27 +43,20 @@ def weight_sum(sum_to: Any, sum_at_most: Any, **others: Any) -> WeightSum | None
     return WeightSum(float(given), sum_at_most is not None)
 
 
-def fit_many_sum(
-    matrix: Any,
-    B: Array,
-    rows: Array | None,
-    total: WeightSum,
-    inexact: float,
-    max_steps: int,
-    *,
-    n_jobs: int,
-    progress: bool,
-) -> NNLSResult:
-    """Fit the columns of B as `fit_many` does, with the sum of weights `total`."""
-    n = matrix.shape[1]
-    fits, kernel = SumFits(B.shape[1], n), None
-    if rows is None and isinstance(matrix, np.ndarray) and n <= GRAM_ATOMS:
-        matrix = np.asfortranarray(matrix)  # so that a target which is fitted alone copies nothing
-        known = SumKernels.of(matrix, total, max_steps)
-        kernel = None if known is None else known.for_many()
+@dataclass(eq=False)
+class ManySums(ManyTargets):
+    """Fits of many targets on one dictionary, with weights that have a given sum, ``total``."""
 
-    def alone(i: int) -> NNLSResult:
-        own = matrix if rows is None else weighted_matrix(matrix, rows[:, i])
-        return fit_one_sum(own, as_vector(B[:, i]), total, inexact, max_steps, f"b[:, {i}]")
+    total: WeightSum
 
-    return in_chunks(fits, kernel, alone, B, n, n_jobs, progress)
+    def no_fits(self, n_targets: int) -> SumFits:
+        return SumFits(n_targets, self.matrix.shape[1])
+
+    def kernel_for(self, matrix: Array) -> tuple[Callable[..., None] | None, None]:
+        known = SumKernels.of(matrix, self.total, self.max_steps)
+        return None if known is None else known.for_many(), None
+
+    def fit_alone(
+        self, matrix: Any, b: Vector, start: Vector | None, name: str, gram: Array | None
+    ) -> NNLSResult:
+        return fit_one_sum(matrix, b, self.total, self.inexact, self.max_steps, name)

@@ -6,7 +6,8 @@ Here it is made fast, as `nnls` is for least squares; tests hold it to the gener
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from conepursuit.loss_fits.arguments import in_safe_units, problem_of
 from conepursuit.loss_fits.many import fit_together
 from conepursuit.loss_fits.path import fit_few
 from conepursuit.loss_fits.single import fit_single
-from conepursuit.matrix_fits.arguments import tolerance, weights_of
-from conepursuit.matrix_fits.results import FitResult, Fits, Labels
+from conepursuit.matrix_fits.arguments import tolerance, weights_in, weights_of
+from conepursuit.matrix_fits.lazy import beside, fit_blocks, labelled_fields, whole_targets
+from conepursuit.matrix_fits.results import FitResult, Fits, Labels, lazy_fields
 from conepursuit.matrix_fits.safe_units import SafeUnits, scaled_columns
 from conepursuit.matrix_fits.threads import run, threads
 from conepursuit.objectives import EntrywiseLoss, Objective
+from conepursuit.objectives.lazy import LazyLoss
 from conepursuit.pursuit.domains import Cone
 from conepursuit.status import Status
 
@@ -44,7 +47,8 @@ def nnfit(
     ----------
     objective : Objective
         f, a function of A x, such as ``Poisson(counts)``. A loss over entries may have a matrix of
-        data, with one target per column.
+        data, with one target per column. If that is a Dask array, alone or in an
+        `xarray.DataArray`, every attribute of the result is one too, and nothing is computed yet.
     A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
         One atom per column. Where A and the data of the objective are tables of pandas or xarray,
         their rows are matched by their labels; labels that differ are refused.
@@ -62,6 +66,7 @@ def nnfit(
         Weights to start from.
     n_jobs : int, optional
         Threads for many targets; -1 for all cores, 1 by default. It does not change the result.
+        For a Dask array its scheduler decides.
 
     Returns
     -------
@@ -80,8 +85,11 @@ def nnfit(
     assert isinstance(atoms, Dictionary)
     limit = None if max_atoms is None else min(count(max_atoms, "max_atoms"), atoms.n_atoms)
     steps, tol, workers = count(max_iter, "max_iter"), tolerance(tol), threads(n_jobs)
+    if isinstance(objective, LazyLoss):
+        columns = LossColumns(objective.make, atoms, cone.penalty, limit, steps, tol)
+        return _fit_lazily(columns, objective, weights_in(start))
     shape = (atoms.n_atoms, *objective.shape[1:])
-    first = None if start is None else weights_of(getattr(start, "x", start), shape, "start", limit)
+    first = None if start is None else weights_of(start, shape, "start", limit)
     labels = Labels(atoms.column_labels, objective.column_labels)
     safe, units = in_safe_units(cone)
     if units is None:
@@ -96,6 +104,39 @@ def nnfit(
     lost = scaled_columns(scaled.matrix, -units.columns) != atoms.matrix
     proven = fit.proven & False if lost.sum() else fit.proven
     return replace(fit, proven=proven, labels=labels)
+
+
+@dataclass(frozen=True, eq=False)
+class LossColumns:
+    """Fits a block of targets; the attributes are the arguments of `nnfit`.
+
+    ``make(y, weights=None, mask=None)`` returns the loss of the block.
+    """
+
+    make: Callable[..., EntrywiseLoss]
+    atoms: Dictionary
+    penalty: float
+    max_atoms: int | None
+    max_iter: int
+    tol: float
+
+    def __call__(self, y: Array, start: Any = None, **entries: Array) -> FitResult:
+        """Fit the columns of y, with `entries`, the weights and the mask, and a start."""
+        loss = self.make(y, **entries)
+        if start is not None:
+            start = np.pad(start, ((0, 0), (0, loss.shape[1] - y.shape[1])))
+        return nnfit(
+            loss, self.atoms, penalty=self.penalty, max_atoms=self.max_atoms,
+            max_iter=self.max_iter, tol=self.tol, start=start,
+        )  # fmt: skip
+
+
+def _fit_lazily(fit: LossColumns, objective: LazyLoss, start: Any) -> FitResult:
+    """Return the fits of a loss of a Dask array."""
+    data = whole_targets(objective.y, 0, "y")
+    others = beside(data, weights=objective.weights, mask=objective.mask, start=start)
+    found = fit_blocks(fit, data, 0, lazy_fields(FitResult, fit.atoms.n_atoms), **others)
+    return FitResult(**labelled_fields(found, objective.given))
 
 
 def unscaled(
@@ -152,7 +193,9 @@ def _fit(
             return together
 
     def column(i: int) -> FitResult:
-        return one(objective.column(i), None if start is None else start[:, i])
+        return one(
+            objective.column(i), None if start is None else np.ascontiguousarray(start[:, i])
+        )
 
     fits = Fits(FitResult, objective.shape[1], atoms.n_atoms)
     for i, fit in enumerate(run(column, range(objective.shape[1]), n_jobs)):

@@ -12,6 +12,7 @@ from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.labels import aligned
 from conepursuit.matrix_fits.safe_units import SafeUnits, column_powers, times_powers
 from conepursuit.objectives import EntrywiseLoss, Objective
+from conepursuit.objectives.lazy import LazyLoss
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.starts import check_rows
 
@@ -23,26 +24,29 @@ divided by powers of two. Up to SAFE_DATA, squares of data do not; beyond, data 
 """
 
 
-def problem_of(objective: Any, A: Any, penalty: Any) -> tuple[Objective, Cone]:
+def problem_of(objective: Any, A: Any, penalty: Any) -> tuple[Any, Cone]:
     """Return the objective, and the cone of the columns of A with the penalty, checked."""
-    if not isinstance(objective, Objective):
+    if not isinstance(objective, Objective | LazyLoss):
         raise ValueError(
             f"the objective must be an Objective of A x; got {type(objective).__name__}. "
             "Use Poisson(counts), say."
         )
+    if type(A) is np.ndarray and not A.flags.forc:
+        A = np.ascontiguousarray(A)  # in another process it would be, with other last bits
     if not isinstance(A, Dictionary):
         A = Dictionary(aligned(A, objective.row_labels, "A", "the data"))
     atoms: Dictionary = A
     cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     rows = tuple(objective.shape)
-    many = isinstance(objective, EntrywiseLoss) and len(rows) == 2
+    many = isinstance(objective, EntrywiseLoss | LazyLoss) and len(rows) == 2
     if rows[:1] != atoms.shape or not (many or len(rows) == 1):
         raise ValueError(
             f"{objective!r} must have one entry, or one row of targets, for each row of A; "
             f"got A of shape {tuple(atoms.matrix.shape)}."
         )
-    check_rows(objective, atoms)
-    check_size(objective)
+    if isinstance(objective, Objective):
+        check_rows(objective, atoms)
+        check_size(objective)
     return objective, cone
 
 

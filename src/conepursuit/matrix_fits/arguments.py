@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, inside
 from conepursuit.labels import aligned, check_dimensions, column_labels, row_labels
-from conepursuit.linear import as_matrix_unchecked, check_finite, dense, is_operator, is_sparse
-from conepursuit.matrix_fits.results import Labels, NNLSResult
+from conepursuit.linear import (
+    as_matrix_unchecked,
+    check_finite,
+    dense,
+    is_dask,
+    is_operator,
+    is_sparse,
+)
+from conepursuit.matrix_fits.lazy import whole_targets
+from conepursuit.matrix_fits.results import FitResult, Labels, NNLSResult
 
 NO_LABELS = Labels()
 """The names that plain arrays have."""
@@ -36,7 +44,11 @@ def rows_matched(A: Any, b: Any, weights: Any) -> tuple[Any, Any, Labels]:
 
 
 def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
-    """Return the matrix, dense if it is small, and the targets; a single one is in float64."""
+    """Return the matrix, dense if it is small, and the targets.
+
+    A single target is in float64. Many targets in a Dask array stay one, with whole targets in each
+    block.
+    """
     matrix = as_matrix_unchecked(A, "A")
     if not isinstance(matrix, np.ndarray):
         check_finite(matrix, "A")
@@ -46,7 +58,8 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
         matrix = np.ascontiguousarray(matrix)
     if type(b) is not np.ndarray and is_sparse(b):
         raise ValueError("b must be dense; got a sparse matrix. Use b.toarray().")
-    target = as_real_array(b, "b")
+    lazy = type(b) is not np.ndarray and is_dask(inside(b)) and b.ndim > 1
+    target = whole_targets(inside(b), 0, "b") if lazy else as_real_array(b, "b")
     if target.ndim == 1:
         target = as_vector(target)
     if target.ndim not in (1, 2) or len(target) != matrix.shape[0]:
@@ -69,12 +82,17 @@ def tolerance(tol: Any) -> float:
     return float(tol)
 
 
+def weights_in(given: Any) -> Any:
+    """Return the weights of a result, and anything else as it is."""
+    return given.x if isinstance(given, NNLSResult | FitResult) else given
+
+
 def weights_of(given: Any, shape: tuple[int, ...], name: str, limit: int | None = None) -> Array:
     """Return non-negative weights of all atoms from an array or a result, or raise a ValueError.
 
     With a `limit`, at most so many of each target may be positive.
     """
-    point = as_real_array(given.x if isinstance(given, NNLSResult) else given, name)
+    point = as_real_array(weights_in(given), name)
     point = point.astype(np.float64, copy=False)
     if point.shape != shape:
         raise ValueError(
@@ -136,7 +154,7 @@ def weighted_matrix(matrix: Any, rows: Vector) -> Any:
 def weighted_target(b: Array, rows: Array) -> Array:
     """Return b times `rows`, the roots of weights; entries of weight 0 may be NaN and become 0."""
     used = rows if rows.ndim == b.ndim else rows[:, None]
-    out: Array = np.zeros(b.shape)
+    out: Array = np.zeros_like(b, dtype=np.float64)  # last bits depend on the order in memory
     np.multiply(used, b, out=out, where=used > 0)
     return out
 

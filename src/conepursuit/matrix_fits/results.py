@@ -23,7 +23,7 @@ class NNLSResult(tuple[Any, Any]):
     """Weights and residual norms, as `scipy.optimize.nnls` returns them, with the proof.
 
     It is the tuple ``(x, rnorm)`` with more attributes. With many targets every attribute has a
-    last axis, or is an array, over the targets.
+    last axis, or is an array, over the targets; with targets in a Dask array it is one too.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class NNLSResult(tuple[Any, Any]):
     ) -> NNLSResult:
         self = tuple.__new__(cls, (x, rnorm))
         # A gap that overflows proves nothing. `isfinite` of math saves two microseconds.
-        if not (isfinite(gap) if type(gap) is float else np.isfinite(gap).all()):
+        if not (isfinite(gap) if type(gap) is float else _all_finite(gap)):
             proven = proven & np.isfinite(gap)
         self.__dict__ = {
             "x": x, "rnorm": rnorm, "dual": dual, "gap": gap,
@@ -124,7 +124,8 @@ class NNLSResult(tuple[Any, Any]):
 class FitResult:
     """Weights that minimise a loss, with the proof.
 
-    With many targets every attribute has a last axis, or is an array, over the targets.
+    With many targets every attribute has a last axis, or is an array, over the targets; with
+    targets in a Dask array it is one too.
 
     Attributes
     ----------
@@ -159,8 +160,8 @@ class FitResult:
     labels: Labels = field(default_factory=Labels, repr=False)
 
     def __post_init__(self) -> None:
-        known = np.isfinite(self.gap)
-        if not known.all():  # numbers overflowed on the way to it
+        if not _all_finite(self.gap):  # numbers overflowed on the way to it
+            known = np.isfinite(self.gap)
             object.__setattr__(self, "gap", np.where(known, self.gap, np.inf)[()])
             object.__setattr__(self, "proven", self.proven & known)
 
@@ -175,6 +176,11 @@ class FitResult:
 
     def __repr__(self) -> str:
         return described(self)
+
+
+def _all_finite(gap: Any) -> bool:
+    """Return whether gaps are finite; those of a lazy result have been looked at in each block."""
+    return not isinstance(gap, float | np.ndarray) or bool(np.isfinite(gap).all())
 
 
 def support_of(x: Array) -> Array:
@@ -201,6 +207,8 @@ def described(fit: NNLSResult | FitResult) -> str:
             f"{name}({fit.status.name}, n_iter={fit.n_iter}, {reached}, "
             f"gap={fit.gap:.2g} ({proof}), n_atoms={len(fit.support)})"
         )
+    if not isinstance(fit.x, np.ndarray):
+        return f"{name}({fit.x.shape[1]} targets, not computed yet)"
     names = sorted({status.name for status in fit.status})
     return (
         f"{name}({fit.x.shape[1]} targets, {', '.join(names)}, "
@@ -216,6 +224,14 @@ STATUSES = (
     Status.CONVERGED,
 )
 """The status for each code of the kernels, in the order of `kernels.constants`."""
+
+
+def lazy_fields(kind: type[NNLSResult | FitResult], n: int) -> dict[str, tuple[int | None, Any]]:
+    """Return the fields of the results of many targets on n atoms, for `lazy.fit_blocks`."""
+    numbers = ((None, float), (n, float), (None, float), (None, bool), (None, object), (None, int))
+    names = (kind.measure, "dual", "gap", "proven", "status", "n_iter")
+    return {"x": (n, float), **dict(zip(names, numbers, strict=True))}
+
 
 F = TypeVar("F", NNLSResult, FitResult)
 

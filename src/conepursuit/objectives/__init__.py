@@ -5,7 +5,7 @@
   one entry; value, gradient, Hessian, conjugate and proofs follow.
 - ``quadratic``, ``glm``, ``divergence``: the losses; `conepursuit.losses` is their table.
 - ``composite``: f(B x), and a loss with a free intercept.
-- ``factored``: losses of matrices that are kept as factors.
+- ``factored``: losses of matrices that are kept as factors; ``lazy``: of targets in a Dask array.
 """
 
 from conepursuit.objectives.base import FunctionObjective, Objective

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import EPS, Array, Vector, as_real_array, inner, overlap
+from conepursuit.arrays import EPS, Array, Vector, as_real_array, inner, inside, overlap
 from conepursuit.atoms.base import Atoms
 from conepursuit.labels import aligned, column_labels, row_labels
-from conepursuit.linear import weighted_squares
+from conepursuit.linear import is_dask, weighted_squares
 from conepursuit.objectives.base import LARGEST_SCALE, Objective, as_target
+from conepursuit.objectives.lazy import LazyLoss
 
 
 class EntrywiseLoss(Objective):
@@ -26,7 +27,7 @@ class EntrywiseLoss(Objective):
     Parameters
     ----------
     y : array_like
-        The data, of any shape.
+        The data, of any shape. Of a Dask array (m, n_targets) a loss is made that `nnfit` takes.
     weights : array_like, optional
         A weight w_i >= 0 for each entry, or an array that broadcasts to the shape of y, such as one
         weight for each row. An entry of weight 0 does not count.
@@ -45,6 +46,11 @@ class EntrywiseLoss(Objective):
 
     may_recede = False
     """Whether some data leave f without a minimiser; see `recedes`."""
+
+    def __new__(cls, y: Any = None, *parameters: Any, **options: Any) -> Any:
+        if type(y) is not np.ndarray and is_dask(inside(y)):
+            return LazyLoss(cls, y, *parameters, **options)
+        return super().__new__(cls)
 
     def __init__(self, y: Any, *, weights: Any = None, mask: Any = None) -> None:
         self.y, self.weights = observed(y, weights, mask, self.unused)

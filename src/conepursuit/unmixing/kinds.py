@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, as_real_array
+from conepursuit.arrays import Array, as_real_array, is_labelled
+from conepursuit.linear import is_dask
+from conepursuit.matrix_fits.lazy import labelled, whole_targets
 
 BAND_NAMES = "band", "bands", "wavelength", "wavelengths", "spectral", "channel"
 """Names of the dimension of a labelled array that runs over the bands; otherwise it is the last."""
+
+
+SEARCHED = 2**30
+"""The most of a Dask array, in bytes of float64, in which endmembers are looked for in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +51,51 @@ class Kind:
 
     def _labelled(self, values: Array, dims: Any, name: str) -> Any:
         """Return a DataArray with the coordinates of the scene that do not run over its bands."""
-        scene = self.labelled
-        bands = scene.dims[-1]
-        kept = {key: c for key, c in scene.coords.items() if bands not in c.dims}
-        return type(scene)(values, dims=dims, coords=kept, attrs=scene.attrs, name=name)
+        return labelled(values, self.labelled, self.labelled.dims[-1], dims, name)
+
+
+def bands_last(scene: Any) -> tuple[Any, Any]:
+    """Return the array of a scene with its bands as the last axis, and its labels or None.
+
+    Of a DataArray, the bands are the dimension with a name in `BAND_NAMES`, or the last one.
+    """
+    if not is_labelled(scene):
+        return scene, None
+    named = [dim for dim in scene.dims if str(dim).lower() in BAND_NAMES]
+    turned = scene.transpose(..., named[0] if named else scene.dims[-1])
+    return turned.data, turned
+
+
+def as_lazy_scene(scene: Any) -> tuple[Any, Kind] | None:
+    """Return a scene in a Dask array, with whole pixels in each block, and what kind it was.
+
+    None if it is in memory.
+    """
+    values, labels = bands_last(scene)
+    if not is_dask(values):
+        return None
+    check_shape(values.shape)
+    return whole_targets(values, -1, "X"), Kind(values.shape[:-1], labels)
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise a ValueError if a scene has no such shape."""
+    if len(shape) not in (2, 3) or 0 in shape:
+        raise ValueError(
+            "a scene must have the shape (pixels, bands) or (rows, columns, bands), and a pixel; "
+            f"got {shape}. Use X[None, :] for one pixel."
+        )
+
+
+def check_size(shape: tuple[int, ...]) -> None:
+    """Raise a ValueError if a scene is too large to look for its endmembers in memory."""
+    size = 8 * prod(shape)
+    if size > SEARCHED:
+        raise ValueError(
+            f"a scene of shape {shape} takes {size / 2**30:.3g} GiB in memory, where its "
+            "endmembers are looked for. Call find_endmembers with a part of it, such as "
+            "X[::4, ::4], and then unmix(X)."
+        )
 
 
 def as_pixels(scene: Any) -> tuple[Array, Kind]:
@@ -56,20 +104,11 @@ def as_pixels(scene: Any) -> tuple[Array, Kind]:
     Parameters
     ----------
     scene : array_like of shape (pixels, bands) or (rows, columns, bands), or xarray.DataArray
-        The scene. Of a DataArray, the bands are the dimension with a name in `BAND_NAMES`, or the
-        last one. Numbers keep their type.
+        The scene; `bands_last` says which dimension its bands are. Numbers keep their type.
     """
-    labelled = scene if hasattr(scene, "dims") and hasattr(scene, "coords") else None
-    if labelled is not None:
-        named = [dim for dim in labelled.dims if str(dim).lower() in BAND_NAMES]
-        labelled = labelled.transpose(..., named[0] if named else labelled.dims[-1])
-        scene = labelled.values
+    scene, labels = bands_last(scene)
     if isinstance(scene, np.ma.MaskedArray):
         scene = np.ma.filled(scene.astype(np.float64), np.nan)
     values = as_real_array(scene, "the scene")
-    if values.ndim not in (2, 3) or 0 in values.shape:
-        raise ValueError(
-            "a scene must have the shape (pixels, bands) or (rows, columns, bands), and a pixel; "
-            f"got {values.shape}. Use X[None, :] for one pixel."
-        )
-    return values.reshape(-1, values.shape[-1]), Kind(values.shape[:-1], labelled)
+    check_shape(values.shape)
+    return values.reshape(-1, values.shape[-1]), Kind(values.shape[:-1], labels)

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from conepursuit.arrays import Array, Vector, as_float_array, count, is_number
 from conepursuit.least_squares.api import nnls
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.losses import loss_named, named_losses
+from conepursuit.matrix_fits.lazy import fit_blocks
 from conepursuit.unmixing.clustering import h2nmf
 from conepursuit.unmixing.extraction import snpa, spa, xray
-from conepursuit.unmixing.kinds import as_pixels
+from conepursuit.unmixing.kinds import as_lazy_scene, as_pixels, check_size
 from conepursuit.unmixing.subspace import vca
 
 EXTRACTORS: dict[str, Callable[..., Any]] = {
@@ -146,11 +147,16 @@ class Unmixer(TransformerMixin, BaseEstimator):
     def find_endmembers(self, X: Any) -> Unmixer:
         """Find the endmembers, unless they are given, without abundances.
 
-        X may be a part of a scene that is too large for memory.
+        X may be a part of a scene that is too large for memory. Of a Dask array all pixels are
+        read, and more than 1 GiB of float64 is refused.
         """
         self._check()
-        pixels, _ = as_pixels(X)
-        self.n_features_in_ = pixels.shape[1]
+        lazy = as_lazy_scene(X)
+        if lazy is not None and self.endmembers is None:
+            check_size(lazy[0].shape)
+            lazy = None  # all pixels are needed
+        pixels, _ = lazy or as_pixels(X)
+        self.n_features_in_ = pixels.shape[-1]
         weights = self._weights()
         if self.endmembers is not None:
             spectra = as_float_array(self.endmembers, "endmembers")
@@ -186,20 +192,42 @@ class Unmixer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or xarray.DataArray
-            As in `fit`, with the same bands.
+            As in `fit`, with the same bands; a Dask array may be chunked along its pixels.
 
         Returns
         -------
         Unmixed
-            Arrays of the kind of X.
+            Arrays of the kind of X: of a Dask array, nothing is computed yet.
         """
         check_is_fitted(self, "endmembers_")
-        pixels, kind = as_pixels(X)
-        if pixels.shape[1] != self.n_features_in_:
+        lazy = as_lazy_scene(X)
+        pixels, kind = lazy or as_pixels(X)
+        if pixels.shape[-1] != self.n_features_in_:
             raise ValueError(
                 f"the scene must have {self.n_features_in_} bands, as the endmembers; got "
-                f"{pixels.shape[1]}."
+                f"{pixels.shape[-1]}."
             )
+        found = self._unmixed(pixels) if lazy is None else self._unmixed_lazily(pixels)
+        return Unmixed(
+            kind.per_endmember(found.abundances),
+            kind.per_pixel(found.residual, "residual"),
+            kind.per_pixel(found.gap, "gap"),
+            kind.per_pixel(found.proven, "proven"),
+        )
+
+    def _unmixed_lazily(self, scene: Any) -> Unmixed:
+        """Unmix a Dask array block by block, each in C order, with the endmembers alone."""
+        model = clone(self).set_params(n_jobs=None)
+        model.endmembers_, model.n_features_in_ = self.endmembers_, self.n_features_in_
+        each = dict.fromkeys(Unmixed._fields[1:3], (None, float))
+        fields = {"abundances": (len(self.endmembers_), float), **each, "proven": (None, bool)}
+        return Unmixed(**fit_blocks(model._unmixed_block, scene, -1, fields))
+
+    def _unmixed_block(self, block: Array) -> Unmixed:
+        return self.unmix(block.astype(block.dtype, order="C", copy=False))
+
+    def _unmixed(self, pixels: Array) -> Unmixed:
+        """Unmix an array (pixels, bands)."""
         weights = self._weights()
         known = self._has_data(pixels, weights)
         abundances = np.full((len(pixels), len(self.endmembers_)), np.nan)
@@ -208,12 +236,7 @@ class Unmixer(TransformerMixin, BaseEstimator):
         if known.any():
             fit = self._solved(pixels if known.all() else pixels[known], weights)
             abundances[known], residual[known], gap[known], proven[known] = fit
-        return Unmixed(
-            kind.per_endmember(abundances),
-            kind.per_pixel(residual, "residual"),
-            kind.per_pixel(gap, "gap"),
-            kind.per_pixel(proven, "proven"),
-        )
+        return Unmixed(abundances, residual, gap, proven)
 
     def _solved(self, pixels: Array, weights: Vector) -> tuple[Array, Vector, Vector, Vector]:
         """Return abundances, residuals, gaps and proofs of pixels that all have data."""
@@ -233,7 +256,10 @@ class Unmixer(TransformerMixin, BaseEstimator):
         rows = None if own is None else np.broadcast_to(own[:, None], targets.shape)
         objective = loss_named(self.loss, named_losses()).of(targets, weights=rows)
         fit = nnfit(objective, atoms, n_jobs=self.n_jobs)
-        rest = targets - atoms @ fit.x
+        rest = targets.copy(order="K")
+        for spectrum, shares in zip(atoms.T, fit.x, strict=True):
+            # A product of matrices may round a pixel differently if it is one of more or fewer.
+            rest -= spectrum[:, None] * shares
         squares = rest * rest if own is None else own[:, None] * rest * rest
         return fit.x.T, np.sqrt(squares.sum(axis=0)), fit.gap, fit.proven
 

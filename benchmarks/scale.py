@@ -1,0 +1,164 @@
+"""Data beyond memory and beyond one process: what Dask adds to the time of a fit.
+
+Pixels of 162 bands, 6 endmembers, made at random. The first table compares `nnls` on an array in
+memory, by two threads, with the same array cut into blocks for Dask's threads. The second reads the
+blocks from Zarr on disk, in a process of its own, and has the growth of its memory (on Linux). The
+third fits few targets on 2048 atoms in many small blocks, whose Gram matrix is computed once. Wall
+clock, contestants in turns, the minimum.
+
+Run it with ``make bench-scale`` on a quiet machine; ``--targets`` makes it smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import dask
+import dask.array as da
+import numpy as np
+import zarr
+
+from conepursuit import nnls
+from timing import show
+
+BANDS, ENDMEMBERS, THREADS = 162, 6, 2
+CHUNK, STORED = 50_000, 1_000
+"""Targets in a block, and in a chunk of the file.
+
+To read a chunk of a file takes three times its size: compressed, decompressed, and in the block.
+"""
+
+
+def seconds(calls, repeat):
+    """Return the least wall-clock time of some calls, made in turns."""
+    best = dict.fromkeys(calls, np.inf)
+    for _ in range(repeat):
+        for name, call in calls.items():
+            began = perf_counter()
+            call()
+            best[name] = min(best[name], perf_counter() - began)
+    return best
+
+
+def pixels(count, seed=0):
+    """Return mixtures of the endmembers with noise, one in each column."""
+    rng = np.random.default_rng(seed)
+    noisy = spectra() @ rng.dirichlet(np.ones(ENDMEMBERS), count).T
+    noisy += 0.01 * rng.standard_normal((BANDS, count))
+    return noisy
+
+
+def spectra():
+    return np.random.default_rng(1).random((BANDS, ENDMEMBERS)) + 0.1
+
+
+def compute(*arrays):
+    return dask.compute(*arrays, scheduler="threads", num_workers=THREADS)
+
+
+def in_memory(targets, repeat):
+    """Yield the rows of the first table."""
+    A, B = spectra(), pixels(targets)
+    blocks = da.from_array(B, chunks=(BANDS, CHUNK), name=False)
+    turned = da.from_array(np.ascontiguousarray(B.T), chunks=(CHUNK, BANDS), name=False).T
+    best = seconds(
+        {
+            "in memory": lambda: nnls(A, B, n_jobs=THREADS),
+            "Dask": lambda: fields(A, blocks),
+            "Dask, a pixel side by side": lambda: fields(A, turned),
+        },
+        repeat,
+    )
+    for name, time in best.items():
+        yield name, f"{time:.3f} s", f"{time / best['in memory']:.2f}"
+
+
+def fields(A, blocks):
+    fit = nnls(A, blocks)
+    return compute(fit.x, fit.rnorm, fit.gap, fit.proven)
+
+
+def from_disk(targets, repeat):
+    """Yield the rows of the second table."""
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder) / "pixels.zarr")
+        store = zarr.create_array(path, shape=(BANDS, targets), chunks=(BANDS, STORED), dtype="f8")
+        for i in range(0, targets, CHUNK):
+            stop = min(i + CHUNK, targets)
+            store[:, i:stop] = pixels(stop - i, seed=i)
+        done = subprocess.run(
+            [sys.executable, __file__, "--disk", path, "--repeat", str(repeat)],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        reading, fitted, memory = map(float, done.stdout.split())
+    A, B = spectra(), pixels(targets)
+    solving = seconds({"": lambda: nnls(A, B, n_jobs=THREADS)}, repeat)[""]
+    larger = max(reading, solving)
+    for name, time in {"reading": reading, "solving": solving, "both": fitted}.items():
+        chunks = f"{memory:.1f} blocks" if name == "both" else ""
+        yield name, f"{time:.3f} s", f"{time / larger:.2f}", chunks
+
+
+def largest_memory():
+    """Return the most bytes that this process has held in memory, as Linux counts them."""
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+
+def measure_disk(path, repeat):
+    """Print the seconds for reading, for reading and fitting, and the growth of memory in blocks.
+
+    A few targets are fitted first, so that what is imported does not count as memory of blocks.
+    """
+    A, blocks = spectra(), da.from_zarr(path, chunks=(BANDS, CHUNK))
+
+    def fit(part):
+        found = nnls(A, part)
+        return compute(found.x.sum(axis=1), found.gap.max(), found.proven.all())
+
+    fit(da.from_array(pixels(10)))
+    before = largest_memory()
+    fitted = seconds({"": lambda: fit(blocks)}, repeat)[""]
+    grown = largest_memory() - before
+    reading = seconds({"": lambda: compute(blocks.sum())}, repeat)[""]
+    print(reading, fitted, grown / (8 * BANDS * CHUNK))
+
+
+def small_blocks(repeat):
+    """Yield the rows of the third table."""
+    rng = np.random.default_rng(0)
+    A, B = rng.random((500, 2048)), rng.random((500, 64))
+    best = seconds(
+        {
+            "in memory": lambda: nnls(A, B, n_jobs=THREADS),
+            "Dask, 16 blocks of 4": lambda: fields(A, da.from_array(B, chunks=(500, 4))),
+        },
+        repeat,
+    )
+    for name, time in best.items():
+        yield name, f"{time:.3f} s", f"{time / best['in memory']:.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--targets", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--disk", help=argparse.SUPPRESS)  # a Zarr array to measure
+    given = parser.parse_args()
+    if given.disk:
+        measure_disk(given.disk, given.repeat)
+        return
+    headings = ("", "time", "ratio")
+    size = f"{given.targets:,} x {BANDS} targets, {ENDMEMBERS} atoms, {THREADS} threads"
+    show(size, headings, in_memory(given.targets, given.repeat))
+    show(f"{size}, from Zarr", (*headings, "memory"), from_disk(given.targets, given.repeat))
+    show("64 targets, 2048 atoms", headings, small_blocks(given.repeat))
+
+
+if __name__ == "__main__":
+    main()
