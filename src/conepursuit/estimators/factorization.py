@@ -90,6 +90,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         A lower bound on the accuracy delta of the oracle at every rank: proved for arrays with
         `oracle_rounds` > 0 and a smaller side up to 800, measured by Lanczos runs otherwise. 1 for
         the first atom of a divergence, which is known in closed form.
+        A divergence without `path` starts from least squares for 5 components or more: then these
+        are the accuracies of the atoms of that start.
     held_out_path_ : array
         With "auto", the mean loss of the entries held out at every rank.
     stability_path_ : array
