@@ -60,7 +60,8 @@ fuzz: .venv/.test
 sanitize: .venv/.test
 	$(BIN)/python tools/sanitize.py
 
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Wheels are preferred: a release that is only there as sources may need more to be built than is here.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary
 KERNELS := $(shell find cpp -type f) CMakeLists.txt tools/build_backend.py
 
 .venv/bin/python:
