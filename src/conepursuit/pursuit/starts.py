@@ -76,6 +76,7 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
         keys = tuple(int(key) for key in np.flatnonzero(full))
         weights = full[list(keys)]
     batch = domain.atoms.empty()
+    domain.atoms.fetch(keys)
     for place, key in enumerate(keys):
         own = domain.atoms.atom(key)
         batch = batch.join(point.atoms[[place]] if own is None else own)
