@@ -23,7 +23,7 @@ from conepursuit import (
     nnls,
 )
 from conepursuit.least_squares.many import ManyTargets
-from conepursuit.matrix_fits.threads import ONE_BLAS_THREAD
+from conepursuit.linear.blas import ONE_BLAS_THREAD
 from conepursuit.unmixing import kinds
 
 dask = pytest.importorskip("dask")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
+from conepursuit.least_squares.large import WorkingSet
 from conepursuit.least_squares.proofs import Proof, dense_column
 from conepursuit.least_squares.survey import surveyed
 from conepursuit.linear import check_finite, matvec, rmatvec
@@ -123,10 +124,15 @@ def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str)
             units.gap_back(found.gap),
             "estimate" if lost_to_weights(inexact, units) else found.method,
         )
-    r = b - matvec(matrix, x)
-    g = rmatvec(matrix, r)
+    if known.beyond is None:
+        r = b - matvec(matrix, x)
+        g = rmatvec(matrix, r)
+        proof = Proof(matrix, b, x, r, g, known, inexact)
+    else:
+        work = WorkingSet(matrix, b, known, inexact)
+        g = work.scores_at(x)
+        proof = work.proof(g)
     violation = max(0.0, float((g * known.inverse_norms).max()))
-    proof = Proof(matrix, b, x, r, g, known, inexact)
     if not proof.fine and len(proof.used) <= MOST_WITH_WEIGHT:
         _look_closer(proof)
     gap, proven = proof.settled()

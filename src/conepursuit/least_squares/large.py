@@ -18,10 +18,10 @@ from conepursuit.kernels.constants import (
     MAX_STEPS,
     OPTIMAL,
 )
-from conepursuit.least_squares.proofs import Proof
+from conepursuit.least_squares.proofs import Proof, dense_column, plain_error
 from conepursuit.least_squares.survey import Survey, surveyed
 from conepursuit.least_squares.whole import MOST_ENTRIES, are_neighbours, fit_whole
-from conepursuit.linear import column, is_sparse, rmatvec
+from conepursuit.linear import is_sparse, rmatvec
 from conepursuit.matrix_fits.results import STATUSES, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.rounding import expected_rounding, product_rounding
@@ -65,6 +65,7 @@ class WorkingSet:
 
     def __init__(self, matrix: Any, b: Vector, known: Survey, inexact: float = 0.0) -> None:
         self.matrix, self.b, self.known, self.inexact = matrix, b, known, inexact
+        self.beyond = known.beyond
         self.chosen = np.empty(0, dtype=np.intp)
         self.inside = np.zeros(matrix.shape[1], dtype=bool)
         self.residual, self.count, self.orthogonal = b, 0, False
@@ -162,8 +163,35 @@ class WorkingSet:
         elif isinstance(self.matrix, np.ndarray):
             self._atoms[first : len(self.chosen)] = self.matrix[:, new].T
         else:
+            if self.beyond is not None:
+                self.matrix.fetch(new)
+                self.beyond.inside = self.chosen
             for i, j in enumerate(new, first):
-                self._atoms[i] = column(self.matrix, j)
+                self._atoms[i] = dense_column(self.matrix, j)
+
+    def scores(self, most: int) -> Vector:
+        """Return A'r, r the residual.
+
+        Of a dictionary in blocks these are the entries of the working set and of the `most`
+        steepest atoms outside it, which return from a pass; the others are zero.
+        """
+        if self.beyond is None:
+            return rmatvec(self.matrix, self.residual)
+        if self.beyond.q is not self.residual:
+            error = plain_error(len(self.b), self.count, self._reach())
+            self.beyond.look_ahead(self.residual, error, most)
+        scores = np.zeros(self.matrix.shape[1])
+        self.beyond.put(scores, self.known.norms)
+        size = len(self.chosen)
+        scores[self.chosen] = self._atoms[:size] @ self.residual
+        return scores
+
+    def scores_at(self, x: Vector) -> Vector:
+        """Return A'(b - A x) for weights of all atoms, of which those with weight join."""
+        used = np.flatnonzero(x)
+        self.add(used, x[used])
+        self.residual, self.count = self.b - self.weights @ self._atoms[: len(used)], len(used)
+        return self.scores(1)
 
     def steepest(self, scores: Vector, most: int) -> Array:
         """Return the atoms outside that descend by more than rounding, the `most` steepest."""
@@ -207,19 +235,28 @@ class WorkingSet:
         `scores` are A'r, r the residual. If it is the `last` gap of a fit, proofs that cost more
         are tried until it is fine.
         """
-        x = self.solution()
-        proof = Proof(self.matrix, self.b, x, self.residual, scores, self.known, self.inexact)
+        proof = self.proof(scores)
         if last and not proof.fine and self.count:
             proof.along(self._functional())
             if not proof.fine:
                 used = np.flatnonzero(self.weights)
-                used = used[np.argsort(self.chosen[used])]
+                if self.beyond is None:  # the proof has all atoms of the dictionary, in order
+                    used = used[np.argsort(self.chosen[used])]
                 proof.sharpen(self._atoms[used], self._rows)
             if not proof.fine:
                 proof.level(self._atoms[used], self._rows)
             if not proof.fine:
                 proof.along_level()
         return proof.settled()
+
+    def proof(self, scores: Vector) -> Proof:
+        """Return the first proof; for a dictionary in blocks on the working set and beyond it."""
+        r, known = self.residual, self.known
+        if self.beyond is None:
+            return Proof(self.matrix, self.b, self.solution(), r, scores, known, self.inexact)
+        own = self._atoms[: len(self.chosen)]
+        part, slopes = known.part(self.chosen), scores[self.chosen]
+        return Proof(own.T, self.b, self.weights, r, slopes, part, self.inexact, self.beyond)
 
     def _functional(self) -> Vector:
         """Return t in the span of the atoms with weight with <t, a> = ||a|| for each of them."""
@@ -234,9 +271,12 @@ class WorkingSet:
 
     def _rounding(self) -> float:
         """Return the size of the rounding errors of <a, b - A x> for a unit atom a."""
+        return expected_rounding(len(self.b)) * self._reach()
+
+    def _reach(self) -> float:
+        """Return ||b|| plus the sum of the weights times the lengths of their atoms."""
         lengths = np.sqrt(self._gram.diagonal()[: len(self.chosen)])
-        size = float(np.linalg.norm(self.b)) + float(self.weights @ lengths)
-        return expected_rounding(len(self.b)) * size
+        return float(np.linalg.norm(self.b)) + float(self.weights @ lengths)
 
 
 def fit_large(
@@ -251,6 +291,7 @@ def fit_large(
         return None
     n, work, square = matrix.shape[1], WorkingSet(matrix, b, known, inexact), float(b @ b)
     steps, code, scores = 0, OPTIMAL, known.products
+    joining = JOINING if known.beyond is None else known.beyond.candidates
     hopeful = isinstance(matrix, np.ndarray)  # an exact fit may be tried
     dense = hopeful and matrix.size <= MOST_ENTRIES
     if hopeful and n >= 2 * len(b) and known.sums.min() < 0 < known.sums.max():
@@ -262,14 +303,14 @@ def fit_large(
         used = np.flatnonzero(start)
         work.add(used, start[used])
         code, steps = work.fit(max_steps)
-        scores = rmatvec(matrix, work.residual)
+        scores = work.scores(joining)
     while True:
         if tol > 0:
             gap, proven = work.certificate(scores)
             if proven and gap <= tol * 0.5 * (square - float(work.residual @ work.residual)):
                 code = CONVERGED
                 break
-        new = work.steepest(scores, max(JOINING, work.count))
+        new = work.steepest(scores, max(joining, work.count))
         if not len(new) or code == MAX_STEPS:
             break
         if hopeful and 2 * (len(work.chosen) + len(new)) > len(b):
@@ -282,15 +323,20 @@ def fit_large(
         work.add(new)
         code, more = work.fit(max_steps - steps)
         steps += more
-        scores = rmatvec(matrix, work.residual)
+        scores = work.scores(max(joining, work.count))
     return finished(work, scores, code, steps)
 
 
 def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSResult:
     """Return the fit of a working set as a result, with its last certificate."""
-    gap, proven = work.certificate(scores, last=True)
+    gap, proven = work.certificate(scores, last=code != CONVERGED)
     rnorm = float(np.linalg.norm(work.residual))
-    return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
+    if work.beyond is None:
+        return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)
+    matrix, dual = work.matrix, work.matrix.products(-work.residual)
+    fit = NNLSResult(work.solution(), rnorm, dual, gap, proven, STATUSES[code], steps)
+    fit.n_passes = matrix.passes
+    return fit
 
 
 def exact_fit(

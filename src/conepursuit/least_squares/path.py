@@ -13,7 +13,7 @@ from conepursuit.arrays import Array, Vector, count
 from conepursuit.kernels.constants import MAX_ATOMS, MAX_STEPS, OPTIMAL
 from conepursuit.least_squares.large import WorkingSet, finished
 from conepursuit.least_squares.survey import surveyed
-from conepursuit.linear import check_finite, matvec, rmatvec
+from conepursuit.linear import check_finite, matvec
 from conepursuit.matrix_fits.arguments import (
     as_vector,
     atoms_of_path,
@@ -201,7 +201,7 @@ def make_path(problem: PathProblem, most: int) -> NNLSPath:
     known, forced = surveyed(matrix, b), problem.forced
     if known is None:
         return rescaled_path(problem, matrix, b, most)
-    known.inverse_norms[problem.forbidden] = 0.0
+    known.forbid(problem.forbidden)
     work = WorkingSet(matrix, b, known)
     best: dict[int, tuple[float, Array, Vector]] = {}
     for _ in greedy_steps(work, forced, None, most, max_steps=100 * (most + 10)):
@@ -249,7 +249,7 @@ def greedy_steps(
         code, steps = work.fit(max_steps)
         yield code, steps
     while len(work.used(forced)) < limit and steps < max_steps:
-        scores = rmatvec(work.matrix, work.residual) if work.count else work.known.products
+        scores = work.scores(1) if work.count else work.known.products
         found = work.greedy_step(scores, forced, max_steps - steps)
         square = float(work.residual @ work.residual)
         if found is None or square >= least:
@@ -271,7 +271,7 @@ def fit_greedily(
     work, code, steps = WorkingSet(matrix, b, known, inexact), OPTIMAL, 0
     for state in greedy_steps(work, np.empty(0, dtype=np.intp), start, limit, max_steps):
         code, steps = state
-    scores = rmatvec(matrix, work.residual)
+    scores = work.scores(1)
     if work.descends(scores):
         code = MAX_ATOMS if work.count >= limit else MAX_STEPS if steps >= max_steps else code
     return finished(work, scores, code, steps)

@@ -51,6 +51,9 @@ class Proof:
         The norms and sums of the atoms.
     inexact : float
         The relative error of the entries of the data, such as that of row weights.
+    beyond : Beyond, optional
+        The atoms of a dictionary in blocks that the matrix does not have. It has seen r, with
+        `plain_error`; each further proof makes a pass over them.
 
     Attributes
     ----------
@@ -67,19 +70,22 @@ class Proof:
         g: Vector,
         known: Any,
         inexact: float = 0.0,
+        beyond: Any = None,
     ) -> None:
         self.matrix, self.b, self.x = matrix, b, np.ascontiguousarray(x)
         self.r, self.g, self.known, self.inexact = r, g, known, inexact
+        self.beyond = beyond
         self.size, self.used = float(np.linalg.norm(b)), np.flatnonzero(x)
         self.reach = self.size + float(known.norms[self.used] @ x[self.used])
-        # Proofs are about the slopes of the exact residual. That of plain arithmetic differs from
-        # it by the rounding of its own sums, which is counted in the errors of the slopes.
-        noise = 1.05 * product_rounding(len(r) + len(self.used) + 16)
-        self.errors, self.distance = noise * self.reach * known.norms, 0.0
-        self.length = (1.0 + noise) * float(np.linalg.norm(r)) + noise * self.reach
-        self._functionals = [(known.sums, sqrt(len(r)))]
+        self.error = plain_error(len(r), len(self.used), self.reach)
+        self.errors, self.distance = self.error * known.norms, 0.0
+        growth = 1.0 + plain_error(len(r), len(self.used), 1.0)
+        self.length = growth * float(np.linalg.norm(r)) + self.error
+        self._functionals: list[tuple[Vector | None, Vector, float]] = [
+            (None, known.sums, sqrt(len(r)))
+        ]
         self.gap = inf
-        self._try(*self._functionals[0])
+        self._try(0)
 
     @property
     def fine(self) -> bool:
@@ -95,8 +101,9 @@ class Proof:
         with np.errstate(all="ignore"):
             length, products = 1.01 * float(np.linalg.norm(t)), rmatvec(self.matrix, t)
         if length < inf:
-            self._functionals.append((products, length))
-            self._try(products, length)
+            self._functionals.append((t, products, length))
+            self._look_beyond()
+            self._try(len(self._functionals) - 1)
 
     def sharpen(self, atoms: Array, rows: Array | None = None) -> None:
         """Compute r and the slopes near zero in twice the precision, and try all functionals again.
@@ -122,20 +129,21 @@ class Proof:
         added to the gap. The arguments are those of `sharpen`, which comes first.
         """
         part = slice(None) if rows is None else rows
-        kept = self.r, self.g, self.errors, self.length, self.distance
+        kept = self.r, self.g, self.error, self.errors, self.length, self.distance
         self.r = self.r.copy()
         self.r[part] -= np.linalg.lstsq(atoms.T, self.r[part], rcond=EPS)[0] @ atoms
         moved = float(np.linalg.norm(self.r - kept[0]))
         self.distance += (1.0 + product_rounding(len(self.r))) * moved + UNIT * self.length
         self._try_all(atoms, part)
-        self.r, self.g, self.errors, self.length, self.distance = kept
+        self.r, self.g, self.error, self.errors, self.length, self.distance = kept
 
     def _try_all(self, atoms: Array, part: Any) -> None:
         """Try all functionals with r as it is now, slopes near zero in twice the precision."""
         length = (1.0 + product_rounding(len(self.r))) * float(np.linalg.norm(self.r))
         self.length = length + FLOOR * self.size
         self.g = rmatvec(self.matrix, self.r)
-        self.errors = product_rounding(len(self.r)) * self.length * self.known.norms
+        self.error = product_rounding(len(self.r)) * self.length
+        self.errors = self.error * self.known.norms
         self._make_exact(atoms, self.used, np.ascontiguousarray(self.r[part]))
         close = np.abs(self.g) <= CLOSE_ROUNDINGS * self.errors
         close[self.used] = False
@@ -143,8 +151,9 @@ class Proof:
         if len(others):
             columns = np.stack([dense_column(self.matrix, int(j)) for j in others])
             self._make_exact(columns, others, self.r)
-        for products, size in self._functionals:
-            self._try(products, size)
+        self._look_beyond()
+        for place in range(len(self._functionals)):
+            self._try(place)
         # A smaller gap is not claimed: one of plain arithmetic at the resolution is kept as well.
         self.gap = max(self.gap, self._resolution)
 
@@ -182,17 +191,47 @@ class Proof:
         self.g[places] = exact
         self.errors[places] = 2 * UNIT * np.abs(exact) + noise * self.known.norms[places]
 
-    def _try(self, s: Vector, length: float) -> None:
-        """Try the bound of r tilted along a functional with norm `length` and products s = A't."""
-        s_errors = product_rounding(len(self.r)) * length * self.known.norms
-        gap = kernels.tilted_gap(self.g, self.errors, s, s_errors, self.x, length, self.distance)
+    def _try(self, place: int) -> None:
+        """Try the bound of r tilted along one of the functionals."""
+        _, s, length = self._functionals[place]
+        mistake = self._product_error(length)
+        g, errors, s_errors, x = self.g, self.errors, mistake * self.known.norms, self.x
+        if self.beyond is not None:  # two atoms of length one stand for all others
+            tilt, none = self.beyond.seen.tilts[place], np.zeros(2)
+            g, s = np.append(g, [tilt.low, -tilt.high]), np.append(s, [1.0, -1.0])
+            errors, s_errors, x = (np.append(each, none) for each in (errors, s_errors, x))
+        gap = kernels.tilted_gap(g, errors, s, s_errors, x, length, self.distance)
         self.gap = min(self.gap, float(gap))
+
+    def _product_error(self, length: float) -> float:
+        """Return a bound on the error of <a, t> for an atom of length one, ||t|| <= length."""
+        return product_rounding(len(self.r)) * length
+
+    def _look_beyond(self) -> None:
+        """Ask the atoms that the matrix does not have about r and all functionals, in one pass."""
+        if self.beyond is not None:
+            asked = [(t, self._product_error(length)) for t, _, length in self._functionals]
+            self.beyond.look(self.r, self.error, asked)
 
     def settled(self) -> tuple[float, bool]:
         """Return the gap, or an estimate of it, and whether it is proved."""
         length = self.length + self.distance
-        gap, proven = kernels.settled(self.gap, self.g, self.known.norms, self.x, length, self.size)
+        g, norms, x = self.g, self.known.norms, self.x
+        if self.beyond is not None:
+            g = np.append(g, self.beyond.seen.steepest)
+            norms, x = np.append(norms, 1.0), np.append(x, 0.0)
+        gap, proven = kernels.settled(self.gap, g, norms, x, length, self.size)
         return float(gap), bool(proven)
+
+
+def plain_error(m: int, count: int, reach: float) -> float:
+    """Return a bound on the error of <a, b - A x> in plain arithmetic, for an atom of length one.
+
+    Proofs are about the slopes of the exact residual. That of plain arithmetic differs from it by
+    the rounding of its own sums, which is counted here. `m` is the number of rows, `count` that of
+    atoms with weight, `reach` is ||b|| plus the sum of their weights times their lengths.
+    """
+    return 1.05 * product_rounding(m + count + 16) * reach
 
 
 def dense_column(matrix: Any, j: int) -> Vector:

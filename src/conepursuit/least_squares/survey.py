@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.kernels import shared as kernels
-from conepursuit.linear import Operator, Sparse, rmatvec
+from conepursuit.least_squares.beyond import Beyond
+from conepursuit.least_squares.proofs import plain_error
+from conepursuit.linear import Operator, Sparse, measures, rmatvec
+from conepursuit.linear.blocks import BlockMatrix
 from conepursuit.matrix_fits.safe_units import inverted, safe_squares
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ class Survey:
         The sums of the entries of the atoms.
     regular : bool
         Whether all is finite, and no square was lost to overflow or underflow.
+    beyond : Beyond or None
+        For a dictionary in blocks, what its atoms have shown in the first pass; `products` are
+        zero for those that did not return.
     """
 
     products: Vector
@@ -39,6 +44,22 @@ class Survey:
     inverse_norms: Vector
     sums: Vector
     regular: bool
+    beyond: Any = None
+
+    def forbid(self, atoms: Array) -> None:
+        """Let some atoms never be the steepest."""
+        self.inverse_norms[atoms] = 0.0
+        if self.beyond is not None and len(atoms):
+            self.beyond.forbid(atoms)
+            self.products[:] = 0.0
+            self.beyond.put(self.products, self.norms)
+
+    def part(self, atoms: Array) -> Survey:
+        """Return the survey of some of the atoms."""
+        return Survey(
+            self.products[atoms], self.norms[atoms], self.inverse_norms[atoms], self.sums[atoms],
+            self.regular,
+        )  # fmt: skip
 
     @classmethod
     def of(
@@ -68,20 +89,15 @@ def survey(matrix: Any, b: Vector) -> Survey:
 
 @survey.register(np.ndarray)
 def _(matrix: Array, b: Vector) -> Survey:
-    products, squares, sums = np.zeros((3, matrix.shape[1]))
-    if matrix.flags.c_contiguous:
-        kernels.survey_rows(matrix, b, products, squares, sums)
-    else:
-        kernels.survey_columns(matrix.T, b, products, squares, sums)
+    products, squares, sums = measures(matrix, b)
     return Survey.of(products, squares, sums, not matrix[:, squares == 0].any())
 
 
 @survey.register(Sparse)
 def _(matrix: Any, b: Vector) -> Survey:
-    squares = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel()
-    sums = rmatvec(matrix, np.ones(matrix.shape[0]))
+    products, squares, sums = measures(matrix, b)
     zeros_are_zero = not (matrix.data[np.repeat(squares == 0, np.diff(matrix.indptr))]).any()
-    return Survey.of(rmatvec(matrix, b), squares, sums, zeros_are_zero)
+    return Survey.of(products, squares, sums, zeros_are_zero)
 
 
 @survey.register(Operator)
@@ -92,6 +108,19 @@ def _(matrix: LinearOperator, b: Vector) -> Survey:
     squares = np.mean([rmatvec(matrix, z) ** 2 for z in probes], axis=0)
     sums = rmatvec(matrix, np.ones(matrix.shape[0]))
     return Survey.of(rmatvec(matrix, b), squares, sums, True, safety=8.0)
+
+
+@survey.register(BlockMatrix)
+def _(matrix: BlockMatrix, b: Vector) -> Survey:
+    # In the first pass, which finds out the norms, the blocks return their steepest atoms as well.
+    beyond = Beyond(matrix)
+    error = plain_error(len(b), 0, float(np.linalg.norm(b)))
+    beyond.look_ahead(b, error, beyond.candidates)
+    squares, sums, zero = matrix.facts()
+    zeros_are_zero = bool((zero == (squares == 0)).all())
+    known = Survey.of(np.zeros(matrix.shape[1]), squares, sums, zeros_are_zero)
+    beyond.put(known.products, known.norms)
+    return replace(known, beyond=beyond)
 
 
 def surveyed(matrix: Any, b: Vector) -> Survey | None:

@@ -12,6 +12,7 @@ from conepursuit.linear import (
     as_matrix_unchecked,
     check_finite,
     dense,
+    is_blocks,
     is_dask,
     is_operator,
     is_sparse,
@@ -50,7 +51,7 @@ def matrix_and_target(A: Any, b: Any) -> tuple[Any, Array]:
     block.
     """
     matrix = as_matrix_unchecked(A, "A")
-    if not isinstance(matrix, np.ndarray):
+    if not isinstance(matrix, np.ndarray) and not is_blocks(matrix):
         check_finite(matrix, "A")
         if matrix.shape[0] * matrix.shape[1] <= SMALL_ENOUGH:
             matrix = dense(matrix)
@@ -142,6 +143,8 @@ def weighted_matrix(matrix: Any, rows: Vector) -> Any:
     """Return diag(rows) A."""
     if isinstance(matrix, np.ndarray):
         return rows[:, None] * matrix
+    if is_blocks(matrix):
+        return matrix.times_rows(rows)
     from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import aslinearoperator
 

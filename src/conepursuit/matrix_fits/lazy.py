@@ -14,7 +14,8 @@ from warnings import warn
 import numpy as np
 
 from conepursuit.arrays import Array, as_real_array, inside, is_labelled
-from conepursuit.matrix_fits.threads import ONE_BLAS_THREAD
+from conepursuit.linear.blas import ONE_BLAS_THREAD
+from conepursuit.linear.blocks import check_blocks
 
 STRIP = 128
 """Targets that are copied at a time where a block is brought to C order, to use the caches."""
@@ -39,16 +40,7 @@ def whole_targets(data: Any, axis: int, name: str) -> Any:
     name : str
         The name of the data in messages.
     """
-    if np.isnan(data.shape).any():
-        raise ValueError(
-            f"{name} has blocks of unknown size; its shape is {data.shape}. Call "
-            f"{name}.compute_chunk_sizes() first."
-        )
-    if data.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must hold real numbers; got a Dask array of dtype {data.dtype}. Use "
-            f"{name}.astype(float)."
-        )
+    check_blocks(data, name)
     if data.numblocks[axis] == 1:
         return data
     from dask import config

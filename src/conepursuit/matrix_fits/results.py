@@ -48,6 +48,8 @@ class NNLSResult(tuple[Any, Any]):
         With ``sum_to=`` or ``sum_at_most=``, mu, the multiplier of the sum of weights: f falls by
         mu for each unit that the sum may grow. A'(A x - b) is -mu on the support, and ``dual`` is
         A'(A x - b) + mu. Without a condition on the sum it is None.
+    n_passes : float or None
+        For a dictionary in a Dask array, how often its blocks were read; None in memory.
     labels : Labels
         The names of the columns of A and of b, where they are tables; `to_frame` uses them.
 
@@ -66,6 +68,7 @@ class NNLSResult(tuple[Any, Any]):
     status: Any
     n_iter: Any
     sum_multiplier: Any
+    n_passes: float | None = None
     labels: Labels = Labels()
 
     def __new__(

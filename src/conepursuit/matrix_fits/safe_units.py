@@ -12,7 +12,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import LARGEST_SQUARE, SMALLEST_SQUARE
-from conepursuit.linear import is_operator, is_sparse
+from conepursuit.linear import is_blocks, is_operator, is_sparse
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest number that a float can hold."""
@@ -43,6 +43,11 @@ class SafeUnits:
             raise ValueError(
                 "the entries of A or b are so large or small that their squares overflow or "
                 "underflow; scale the LinearOperator."
+            )
+        if is_blocks(matrix):
+            raise ValueError(
+                "the entries of A or b are so large or small that their squares overflow or "
+                "underflow; scale the Dask array, such as A / A.max()."
             )
         return cls(column_powers(matrix), int(np.frexp(np.abs(b).max())[1]))
 

@@ -2,7 +2,8 @@
 
 ``matvec``, ``rmatvec``, ``column`` and ``gram`` work on NumPy arrays, ``scipy.sparse`` matrices
 and ``scipy.sparse.linalg.LinearOperator`` by single dispatch. A new kind of matrix registers
-itself with these functions; nothing else has to know it. Results are float64.
+itself with these functions; nothing else has to know it. Results are float64. `blocks` has the
+matrices beyond memory, Dask arrays, and `blas` the number of threads of products.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, inside
 from conepursuit.kernels import shared as kernels
 
 if TYPE_CHECKING:
@@ -70,10 +71,16 @@ def is_dask(array: Any) -> bool:
     return isinstance(array, Dask)
 
 
+def is_blocks(matrix: Any) -> bool:
+    """Return whether something is a `BlockMatrix`, which is a Dask array as a matrix."""
+    loaded = sys.modules.get("conepursuit.linear.blocks")
+    return loaded is not None and isinstance(matrix, loaded.BlockMatrix)
+
+
 def _unsupported(matrix: Any) -> NoReturn:
     raise ValueError(
         f"expected a matrix; got {type(matrix).__name__}. "
-        "Give a 2-d array, a scipy.sparse matrix or a LinearOperator."
+        "Give a 2-d array, a scipy.sparse matrix, a LinearOperator or a Dask array."
     )
 
 
@@ -98,6 +105,12 @@ def column(matrix: Any, index: int) -> Any:
 @singledispatch
 def gram(matrix: Any) -> Array:
     """Return ``matrix.T @ matrix``, dense."""
+    _unsupported(matrix)
+
+
+@singledispatch
+def measures(matrix: Any, vector: Vector) -> tuple[Vector, Vector, Vector]:
+    """Return the products of all columns with a vector, their squared norms, and their sums."""
     _unsupported(matrix)
 
 
@@ -136,6 +149,16 @@ def _(matrix: Array) -> Array:
     return wide.T @ wide
 
 
+@measures.register(np.ndarray)
+def _(matrix: Array, vector: Vector) -> tuple[Vector, Vector, Vector]:
+    products, squares, sums = np.zeros((3, matrix.shape[1]))
+    if matrix.flags.c_contiguous:
+        kernels.survey_rows(matrix, vector, products, squares, sums)
+    else:
+        kernels.survey_columns(matrix.T, vector, products, squares, sums)
+    return products, squares, sums
+
+
 @matvec.register(Sparse)
 def _(matrix: Any, vector: Array) -> Array:
     return np.asarray(matrix @ vector)
@@ -161,6 +184,12 @@ def _(matrix: Any) -> Array:
     return np.asarray((matrix.T @ matrix).toarray(), dtype=np.float64)
 
 
+@measures.register(Sparse)
+def _(matrix: Any, vector: Vector) -> tuple[Vector, Vector, Vector]:
+    squares = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel()
+    return rmatvec(matrix, vector), squares, rmatvec(matrix, np.ones(matrix.shape[0]))
+
+
 @matvec.register(Operator)
 def _(matrix: LinearOperator, vector: Array) -> Array:
     return np.ascontiguousarray(matrix.matvec(vector), dtype=np.float64)
@@ -184,9 +213,10 @@ def _(matrix: LinearOperator) -> Array:
 
 
 def as_matrix(data: Any, name: str) -> Any:
-    """Return a finite real matrix: a float array, a float64 CSC array, or a LinearOperator.
+    """Return a finite real matrix: a float array, a float64 CSC array, an operator or blocks.
 
-    Dense float32 and float64 arrays are not copied. An operator is tried on a vector of ones.
+    Dense float32 and float64 arrays are not copied. An operator is tried on a vector of ones. A
+    Dask array becomes a `BlockMatrix`, which looks for NaN and infinity in its first pass.
     """
     matrix = as_matrix_unchecked(data, name)
     check_finite(matrix, name)
@@ -198,6 +228,10 @@ def as_matrix_unchecked(data: Any, name: str) -> Any:
     known = type(data) is not np.ndarray and (is_operator(data) or is_sparse(data))
     if known and np.dtype(data.dtype).kind == "c":
         raise ValueError(f"{name} must hold real numbers; got dtype {data.dtype}.")
+    if type(data) is not np.ndarray and is_dask(inside(data)) and data.ndim == 2:
+        from conepursuit.linear.blocks import BlockMatrix
+
+        return BlockMatrix(data, name)
     if known and is_operator(data):
         matrix: Any = data
     elif known:
@@ -221,7 +255,12 @@ def as_matrix_unchecked(data: Any, name: str) -> Any:
 
 
 def check_finite(matrix: Any, name: str) -> None:
-    """Raise a ValueError if a matrix from `as_matrix_unchecked` holds NaN or infinity."""
+    """Raise a ValueError if a matrix from `as_matrix_unchecked` holds NaN or infinity.
+
+    Blocks are looked at in their first pass, where they are.
+    """
+    if is_blocks(matrix):
+        return
     if is_operator(matrix):
         try:
             finite = np.isfinite(rmatvec(matrix, np.ones(matrix.shape[0]))).all()
