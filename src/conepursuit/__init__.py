@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from conepursuit.atoms import UnitVectors as UnitVectors
     from conepursuit.atoms import Vectors as Vectors
     from conepursuit.callbacks import ProgressBar as ProgressBar
+    from conepursuit.checkpoints import Checkpoint as Checkpoint
     from conepursuit.estimators import ActiveAtomsDisplay as ActiveAtomsDisplay
     from conepursuit.estimators import CoefficientPathDisplay as CoefficientPathDisplay
     from conepursuit.estimators import ComponentsDisplay as ComponentsDisplay
@@ -120,6 +121,7 @@ _HOMES = {
         "RankOnes Symmetric Union UnitVectors Vectors"
     ),
     "callbacks": "ProgressBar",
+    "checkpoints": "Checkpoint",
     "estimators": (
         "ActiveAtomsDisplay CoefficientPathDisplay ComponentsDisplay ConicClassifier ConicCoder "
         "ConicPath ConicRegressor ConicRegressorCV GreedyCP GreedyNMF NonnegativeGarroteClassifier "

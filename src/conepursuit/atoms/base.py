@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from ast import literal_eval
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
@@ -76,6 +77,59 @@ class Atoms(ABC):
         whose oracle does so override this; it must agree with ``inner(gradient)``.
         """
         return self.inner(gradient)
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a `Checkpoint` keeps of the batch, as arrays under their names.
+
+        That is the keys, from which ``AtomSet.atom`` makes the atoms anew. Sets whose keys are no
+        indices must have batches that keep more, as `Vectors` do.
+        """
+        if not all(is_index(key) for key in self.keys):
+            raise ValueError(
+                f"a checkpoint keeps atoms by integer keys, or as Vectors; got "
+                f"{type(self).__name__} with keys such as {self.keys[0]!r}. Use Vectors, or give "
+                "the class methods saved and restored."
+            )
+        return {"keys": packed_keys(self.keys)}
+
+    def restored(self, saved: Any) -> Atoms | None:
+        """Return the batch of which a `Checkpoint` holds what `saved` returned.
+
+        It is asked of an empty batch of the set. None where only keys were kept.
+        """
+        return None
+
+
+def is_index(key: Any) -> bool:
+    """Return whether a key is an integer, or a tuple of such, as those of a `Union` may be."""
+    if isinstance(key, tuple):
+        return all(is_index(part) for part in key)
+    return isinstance(key, int | np.integer)
+
+
+def packed_keys(keys: tuple[Any, ...]) -> Array:
+    """Return keys as an array of integers or, if some are none, of their texts in Python."""
+    if all(isinstance(key, int | np.integer) for key in keys):
+        return np.array(keys, dtype=np.int64)
+    texts = [repr(key) for key in keys]
+    for key, text in zip(keys, texts, strict=True):
+        try:
+            same = literal_eval(text) == key
+        except (ValueError, SyntaxError):
+            same = False
+        if not same:
+            raise ValueError(
+                f"a checkpoint keeps keys of atoms that are numbers, bytes, strings or tuples of "
+                f"these; got {key!r}."
+            )
+    return np.array(texts)
+
+
+def unpacked_keys(packed: Array) -> tuple[Any, ...]:
+    """Return the keys that `packed_keys` was given."""
+    if packed.dtype.kind == "i":
+        return tuple(packed.tolist())
+    return tuple(literal_eval(text) for text in packed.tolist())
 
 
 class AtomSet(ABC):

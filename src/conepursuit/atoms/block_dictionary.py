@@ -12,7 +12,7 @@ import numpy as np
 from conepursuit.arrays import EPS, Array, Vector, norm
 from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.dictionary import NOISE, Dictionary
-from conepursuit.atoms.vectors import Vectors
+from conepursuit.atoms.vectors import Vectors, checked_index
 from conepursuit.linear import column
 from conepursuit.linear.blocks import Facts
 
@@ -99,7 +99,8 @@ class BlockDictionary(Dictionary):
         return _together(answers)
 
     def fetch(self, keys: Iterable[Any]) -> None:
-        self.matrix.fetch(np.array(list(keys), dtype=np.intp))
+        own = [checked_index(key, self.n_atoms, self) for key in keys]
+        self.matrix.fetch(np.array(own, dtype=np.intp))
 
     def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
         down, up = self._slopes(gradient, answer, penalty)

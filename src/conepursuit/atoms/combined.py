@@ -52,7 +52,7 @@ class Symmetric(AtomSet):
         return self.atoms.steepness(gradient, base, penalty, signed=True)
 
     def fetch(self, keys: Iterable[Any]) -> None:
-        self.atoms.fetch(key[1] for key in keys)
+        self.atoms.fetch(_split(key, (-1, 1), self)[1] for key in keys)
 
     @property
     def passes(self) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array, Vector, norm
-from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.atoms.base import Atoms, AtomSet, is_index, packed_keys, unpacked_keys
 from conepursuit.atoms.table import Table
 from conepursuit.linear import gram, matvec, rmatvec
 from conepursuit.rounding import product_rounding
@@ -131,6 +131,30 @@ class Vectors(Atoms):
     def rescore(self, gradient: Array, answer: Atoms) -> Vector:
         lookup = getattr(answer, "lookup", None)
         return lookup(self.keys) if callable(lookup) else self.inner(gradient)
+
+    def saved(self) -> dict[str, Any]:
+        saved: dict[str, Any] = {"keys": packed_keys(self.keys)}
+        if all(is_index(key) for key in self.keys):
+            return saved
+        rows = self.table.rows[self.slots]
+        if isinstance(rows, np.ndarray):
+            return saved | {"rows": rows}
+        return saved | {"rows": rows.data, "columns": rows.indices, "ends": rows.indptr}
+
+    def restored(self, saved: Any) -> Self | None:
+        if not hasattr(saved, "rows"):
+            return None
+        rows, size = saved.rows, self.row_size(self.shape)
+        if hasattr(saved, "columns"):
+            parts = (rows, saved.columns, saved.ends)
+            rows = sparse.csr_array(parts, shape=(len(saved.keys), size))
+        if rows.shape != (len(saved.keys), size):
+            raise ValueError(
+                f"the atoms of {saved.path} have {rows.shape[1]} numbers each, those of this "
+                f"problem {size}: it is the checkpoint of another problem."
+            )
+        slots = np.arange(len(saved.keys), dtype=np.intp)
+        return type(self)(self.shape, unpacked_keys(saved.keys), Table.of(rows), slots)
 
     def answering(self, lookup: Lookup) -> Vectors:
         """Return these atoms as an oracle's answer, with a lookup of the scores it has computed."""

@@ -26,7 +26,7 @@ class State(NamedTuple):
     Attributes
     ----------
     iteration : int
-        0 at the start.
+        0 at the start; that of the checkpoint where a run goes on from one.
     value : float
         f(x), with the penalty.
     decrease : float
@@ -65,6 +65,19 @@ class State(NamedTuple):
         little = LITTLE * (abs(self.value) + abs(self.decrease))
         rounding = max(self.rounding, min(2.0 * self.certificate.rounding, little))
         return self.certificate.gap <= max(tol * self.decrease, rounding)
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a `Checkpoint` keeps, from which `minimize` goes on."""
+        iterate = self.iterate
+        return {
+            "kind": "minimize",
+            "iteration": self.iteration,
+            "value": self.value,
+            "decrease": self.decrease,
+            "shape": np.array(iterate.x.shape, dtype=np.int64),
+            "weights": iterate.weights,
+            **iterate.atoms.saved(),
+        }
 
 
 class Trace(Mapping[str, Array]):

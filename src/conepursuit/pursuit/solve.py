@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.arrays import is_finite
 from conepursuit.atoms.base import AtomSet
+from conepursuit.checkpoints import Saved
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import Algorithm
 from conepursuit.pursuit.certify import audited, certifier, own_rounding
@@ -42,11 +43,11 @@ def iterates(
         What to minimise over.
     algorithm : Algorithm
         How to minimise.
-    start : Result, Iterate or array_like, optional
-        Where to start: a result, its iterate, or the weights of all atoms of a finite set, such as
-        the columns of a Dictionary. By default, or if f or its gradient is infinite there, a run
-        starts at the origin; if they are infinite at the origin too, at the best multiple of an
-        atom, or of the sum of a few.
+    start : Result, Iterate, checkpoint or array_like, optional
+        Where to start: a result, its iterate, ``Checkpoint.load(path)``, or the weights of all
+        atoms of a finite set, such as the columns of a Dictionary. By default, or if f or its
+        gradient is infinite there, a run starts at the origin; if they are infinite at the origin
+        too, at the best multiple of an atom, or of the sum of a few.
 
     Returns
     -------
@@ -76,18 +77,24 @@ def _begun(
         raise ValueError(f"the algorithm must be an instance; got {name}. Use PWMP(), say.")
     algorithm.check(objective, domain)
     first, value, given = first_point(objective, domain, start)
-    return _states(objective, domain, algorithm, first, value), given
+    iteration = start.iteration if isinstance(start, Saved) else 0
+    return _states(objective, domain, algorithm, first, value, iteration), given
 
 
 def _states(
-    objective: Objective, domain: Domain, algorithm: Algorithm, iterate: Iterate, reference: float
+    objective: Objective,
+    domain: Domain,
+    algorithm: Algorithm,
+    iterate: Iterate,
+    reference: float,
+    iteration: int,
 ) -> Generator[State, Iterate | None, Status]:
     """Run the loop; an iterate that is sent replaces the current one.
 
     The decrease of a state is measured from the value `reference`.
     """
     update, certify = algorithm.start(objective), certifier(objective, domain)
-    iteration, step, good = 0, nan, True
+    step, good = nan, True
     while True:
         value, gradient = objective.value_and_gradient(iterate.x)
         if not (isfinite(value) and is_finite(gradient)):
@@ -164,8 +171,9 @@ def minimize(
         Stop when so many atoms have weight. With `FCMP` this is orthogonal matching pursuit: the
         weights are the best ones of these atoms.
     callback : callable, optional
-        Called with every State; True stops the run.
-    start : Result, Iterate or array_like, optional
+        Called with every State; True stops the run. ``Checkpoint(path)`` keeps a file from which
+        a run that was killed goes on.
+    start : Result, Iterate, checkpoint or array_like, optional
         Where to start; see `iterates`.
 
     Returns

@@ -1,17 +1,19 @@
-"""Iterates of a domain, made from what a user gives: a result, weights or an x."""
+"""Iterates of a domain, made from what a user gives: a result, a checkpoint, weights or an x."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf, isfinite, isnan, nan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.optimize import brentq
 
-from conepursuit.arrays import Array, as_float_array, inner, is_finite, norm, ones, zeros
-from conepursuit.atoms.base import Atoms, AtomSet
+from conepursuit.arrays import Array, Vector, as_float_array, inner, is_finite, norm, ones, zeros
+from conepursuit.atoms.base import Atoms, AtomSet, unpacked_keys
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.atoms.vectors import UnitVectors
+from conepursuit.checkpoints import Saved
 from conepursuit.labels import order_of
 from conepursuit.low_rank import FactoredTensor
 from conepursuit.objectives.base import Objective, check_real
@@ -58,31 +60,59 @@ def check_rows(objective: Objective, atoms: AtomSet) -> None:
             )
 
 
-def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
-    """Return a result, an iterate, or the weights of all atoms of a finite set as an iterate.
+SAME = 1e-6
+"""f at a checkpoint is what it was if it differs by up to this times |f| + |decrease|.
 
-    Atoms are made anew from their keys, by the atom set of the domain.
+The file holds f at an x that many steps have made, which differs by rounding from the sum of its
+atoms. A larger difference means that the problem is another one.
+"""
+
+
+def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
+    """Return a result, an iterate, a checkpoint, or the weights of all atoms as an iterate.
+
+    Atoms are made anew from their keys, by the atom set of the domain, or taken as they are where
+    it cannot do that. Weights of all atoms need a finite set.
     """
-    point = getattr(point, "iterate", point)
-    if isinstance(point, Iterate):
-        if tuple(point.x.shape) != tuple(objective.shape):
-            raise ValueError(
-                f"the iterate has x of shape {tuple(point.x.shape)}, but {objective!r} takes "
-                f"shape {tuple(objective.shape)}."
-            )
-        keys, weights = point.atoms.keys, point.weights.copy()
-    else:
-        full = _full_weights(domain, point)
-        keys = tuple(int(key) for key in np.flatnonzero(full))
-        weights = full[list(keys)]
+    keys, weights, stored = _parts(objective, domain, getattr(point, "iterate", point))
     batch = domain.atoms.empty()
     domain.atoms.fetch(keys)
     for place, key in enumerate(keys):
-        own = domain.atoms.atom(key)
-        batch = batch.join(point.atoms[[place]] if own is None else own)
+        atom = domain.atoms.atom(key)
+        if atom is None and stored is None:
+            raise ValueError(
+                f"{domain.atoms!r} cannot make the atom with the key {key!r} anew, and its vector "
+                "is not in the checkpoint. Give the set a method atom(key)."
+            )
+        batch = batch.join(atom if atom is not None else cast(Atoms, stored)[[place]])
     iterate = Iterate(objective.origin(), batch, weights).recomputed()
     _check_weights(iterate, domain)
     return iterate
+
+
+def _parts(
+    objective: Objective, domain: Domain, point: Any
+) -> tuple[tuple[Any, ...], Vector, Atoms | None]:
+    """Return the keys and weights of a point, and its atoms where it has them."""
+    if isinstance(point, Iterate):
+        _check_shape("the iterate", point.x.shape, objective)
+        return point.atoms.keys, point.weights.copy(), point.atoms
+    if isinstance(point, Saved):
+        point.check_kind("minimize")
+        _check_shape(f"the checkpoint {point.path}", point.shape, objective)
+        return unpacked_keys(point.keys), point.weights, domain.atoms.empty().restored(point)
+    full = _full_weights(domain, point)
+    keys = tuple(int(key) for key in np.flatnonzero(full))
+    return keys, full[list(keys)], None
+
+
+def _check_shape(what: str, shape: Iterable[int], objective: Objective) -> None:
+    """Raise ValueError unless the x of a point has the shape that the objective takes."""
+    own = tuple(int(n) for n in shape)
+    if own != tuple(objective.shape):
+        raise ValueError(
+            f"{what} has x of shape {own}, but {objective!r} takes shape {tuple(objective.shape)}."
+        )
 
 
 def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Iterate, float, bool]:
@@ -95,6 +125,8 @@ def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Itera
     """
     given = None if start is None else as_iterate(objective, domain, start)
     at_start = inf if given is None else _finite_value(objective, domain, given)
+    if isinstance(start, Saved):
+        _check_value(start, at_start)
     taken = given if at_start < inf else None
     origin = Iterate(objective.origin(), domain.atoms.empty(), zeros((0,)))
     reference = _finite_value(objective, domain, origin)
@@ -107,6 +139,16 @@ def first_point(objective: Objective, domain: Domain, start: Any) -> tuple[Itera
             raise
         return taken, at_start, True
     return taken or best, _finite_value(objective, domain, best), taken is not None
+
+
+def _check_value(saved: Saved, value: float) -> None:
+    """Raise ValueError unless f at a checkpoint is what it was when that was written."""
+    if not abs(value - saved.value) <= SAME * (abs(saved.value) + abs(saved.decrease)):
+        raise ValueError(
+            f"{saved.path} is the checkpoint of another problem: f was {saved.value:.9g} at its "
+            f"weights, and is {value:.9g} here. Objective, atoms and penalty must be those of the "
+            "run that wrote it."
+        )
 
 
 def _finite_value(objective: Objective, domain: Domain, iterate: Iterate) -> float:
@@ -244,7 +286,7 @@ def point_to_certify(
     """Return an iterate, and whether it is known to lie in the domain."""
     if sum(given is not None for given in (point, x, weights)) != 1:
         raise ValueError("certify needs exactly one of a point, x= and weights=.")
-    if isinstance(getattr(point, "iterate", point), Iterate):
+    if isinstance(getattr(point, "iterate", point), Iterate | Saved):
         return as_iterate(objective, domain, point), True
     if point is not None:
         n, shape = domain.atoms.n_atoms, np.shape(point)
