@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.arrays import is_finite
 from conepursuit.atoms.base import AtomSet
+from conepursuit.callbacks import closing_after
 from conepursuit.checkpoints import Saved
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import Algorithm
@@ -200,13 +201,11 @@ def minimize(
     run, given = _begun(objective, domain, algorithm, start)
     limits = Limits(max_iter, tol, max_time, max_atoms)
     watch = _Watch(limits, callback, algorithm.monotone, given, domain.atoms)
-    try:
-        status = watch.follow(run)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    finally:
-        if callback is not None and hasattr(callback, "close"):
-            callback.close()
+    with closing_after(callback):
+        try:
+            status = watch.follow(run)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
     state = watch.last if status.success else watch.best
     if state is None:  # the run ended before its first state
         if status is Status.INTERRUPTED:
