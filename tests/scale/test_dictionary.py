@@ -426,8 +426,14 @@ from pathlib import Path
 import dask, dask.array as da, numpy as np
 from conepursuit import nnls
 
-D = np.load(sys.argv[1], mmap_mode="r")
-array, b = da.from_array(D, chunks=(D.shape[0], 2000), name=False), np.load(sys.argv[2])
+
+def stored(block_info=None):  # da.from_array would copy the file to memory
+    (_, _), (first, stop) = block_info[None]["array-location"]
+    return np.load(sys.argv[1], mmap_mode="r")[:, first:stop]
+
+D, b = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2])
+chunks = (D.shape[:1], (2000,) * (D.shape[1] // 2000))
+array = da.map_blocks(stored, dtype=float, chunks=chunks, meta=np.empty((0, 0)))
 with dask.config.set(scheduler="threads", num_workers=2):
     nnls(array[:, :4000], b)  # loads what is needed, and starts the threads
     held = 1024 * int(re.search(r"VmData:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
