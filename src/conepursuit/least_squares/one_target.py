@@ -41,8 +41,8 @@ def fit_one(
         fit = fit_greedily(matrix, b, start, inexact, limit, max_steps, callback)
     else:
         fit = fit_large(matrix, b, start, inexact, max_steps, tol, callback)
-    if fit is not None and is_blocks(matrix):
-        return fit  # it has tried all that an audit would
+    if fit is not None and is_blocks(matrix) and fit.status in (Status.CONVERGED, Status.STOPPED):
+        return fit  # an audit takes some passes, for a gap that is small enough or not asked for
     if fit is not None:
         return with_best_gap(fit, matrix, b, inexact, name)
     check_finite(matrix, "A")
