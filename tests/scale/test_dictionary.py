@@ -193,8 +193,9 @@ def test_no_proof_is_false(alone, name):
         try:
             fit, audit = nnls(D, b), certify_nnls(D, b, x)
         except ValueError as refusal:
-            assert "scale the Dask array" in str(refusal)
-            continue
+            if "scale the Dask array" in str(refusal):
+                continue
+            raise
         problem = Problem(matrix, targets)
         for point, answer in ((fit.x, fit), (x, audit)):
             if answer.proven:
