@@ -35,7 +35,7 @@ from conepursuit import (
     nnls,
     nnls_path,
 )
-from conepursuit.least_squares import beyond
+from conepursuit.least_squares import beyond, large
 from conepursuit.linear import column, matvec, rmatvec
 from conepursuit.linear.blocks import BlockMatrix
 from exact import Problem, exceeds
@@ -202,6 +202,68 @@ def test_no_proof_is_false(alone, name):
                 assert not exceeds(problem.excesses(point[:, None])[0], answer.gap)
 
 
+def test_estimates_know_the_atoms_outside(alone):
+    opposite = np.hstack([SIGNED[:, :3], -SIGNED[:, :3]])
+    D, x = da.from_array(opposite, chunks=(M, 2)), np.zeros(6)
+    known, audit = certify_nnls(opposite, B, x), certify_nnls(D, B, x)
+    assert not known.proven
+    assert not audit.proven
+    np.testing.assert_allclose(audit.gap, known.gap)
+    np.testing.assert_allclose(audit.violation, known.violation)
+
+
+def test_a_working_set_that_is_full_lets_idle_atoms_leave(alone, monkeypatch):
+    monkeypatch.setattr(beyond.Beyond, "candidates", 15)
+    monkeypatch.setattr(large, "JOINING", 1)
+    left, leave = [], large.WorkingSet._leave_idle
+
+    def counted(self):
+        before = len(self.chosen)
+        leave(self)
+        left.append(before - len(self.chosen))
+
+    monkeypatch.setattr(large.WorkingSet, "_leave_idle", counted)
+    rng = np.random.default_rng(0)
+    D, b = rng.random((80, 3000)), rng.random(80)
+    fit, known = nnls(da.from_array(D, chunks=(80, 1000)), b), nnls(D, b)
+    assert sum(left) > 10
+    np.testing.assert_allclose(fit.x, known.x, atol=1e-9 * known.x.max())
+    assert fit.proven
+
+
+def test_an_oracle_answers_as_that_in_memory_does(alone):
+    rng = np.random.default_rng(0)
+    for chunks in CHUNKS:
+        known, atoms = Dictionary(ATOMS), Dictionary(blocks(ATOMS, chunks))
+        long = ATOMS[:, 50] / np.linalg.norm(ATOMS[:, 50])
+        for gradient in (rng.standard_normal(M), np.ones(M), -long, 1e-17 * long - ATOMS[:, 0]):
+            one, other = known.lmo(gradient), atoms.lmo(gradient)
+            assert one.keys == other.keys
+            assert known.steepest(gradient).keys == atoms.steepest(gradient).keys
+            for penalty in (0.0, 0.3, 7.0):
+                for signed in (False, True):
+                    np.testing.assert_allclose(
+                        atoms.steepness(gradient, other, penalty, signed),
+                        known.steepness(gradient, one, penalty, signed),
+                        rtol=1e-12,
+                    )
+                for margin in (0.0, 1e-3):
+                    assert atoms.ascends(gradient, other, penalty, margin) == known.ascends(
+                        gradient, one, penalty, margin
+                    )
+
+
+def test_the_score_of_a_long_atom_may_be_rounding(alone):
+    """The oracle takes a short atom that descends, not a long one that is orthogonal but for it."""
+    long, short = 1e9 * np.array([1.0, 1.0, 0.0]), 1e-9 * np.array([0.0, 0.0, 1.0])
+    matrix = np.stack([long, short], axis=1)
+    gradient = np.array([-1.0, 1.0 - 2.0**-52, -1.0])
+    answers = [
+        Dictionary(each).lmo(gradient).keys for each in (matrix, da.from_array(matrix, chunks=1))
+    ]
+    assert answers == [(1,), (1,)]
+
+
 def test_passes_are_counted_and_few(alone):
     rng = np.random.default_rng(1)
     D = rng.random((100, 4000))
@@ -303,6 +365,7 @@ def test_bad_input_is_refused(alone):
         "does not combine with sum_to": lambda: nnls(D, B, sum_to=1.0),
         "does not combine with .* targets": lambda: nnls(D, da.from_array(B[:, None])),
         "scale the Dask array": lambda: nnls(D * 1e200, B),
+        "underflow; scale the Dask": lambda: nnls(D * 1e-200, B),
         "Scale the Dask array": lambda: Dictionary(D * 1e200).norms,
         "callback= is for one target": lambda: nnls(D, B[:, None], callback=print),
         "all of it is needed in memory": lambda: Dictionary(D).find_functional(),
