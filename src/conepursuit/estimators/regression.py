@@ -118,7 +118,7 @@ class ConicRegressor(LinearRegressor):
     array([1.5, 0. ])
     >>> model = ConicRegressor().fit(X, y)
     >>> model.coef_, round(model.intercept_, 12)
-    (array([1.5, 0. ]), -0.333333333333)
+    (array([2.5, 0. ]), -1.0)
     """
 
     def __init__(
