@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from conepursuit import (
     Huber,
@@ -283,12 +283,14 @@ def test_the_blas_has_one_thread_while_any_block_is_fitted():
     def counts():
         return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
 
-    before = counts()
-    with ONE_BLAS_THREAD:
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
         with ONE_BLAS_THREAD:
+            with ONE_BLAS_THREAD:
+                assert set(counts()) == {1}
             assert set(counts()) == {1}
-        assert set(counts()) == {1}
-    assert counts() == before
+        assert counts() == before
+        assert set(before) == {2}
 
 
 def behind(block, gate):
