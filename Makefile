@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start fuzz sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -49,6 +49,9 @@ bench-scale: .venv/.bench
 
 bench-start: .venv/.bench
 	$(BIN)/python benchmarks/cold_start.py
+
+bench-few-atoms: .venv/.bench
+	$(BIN)/python benchmarks/few_atoms.py
 
 # Looks for false proofs in random problems: make fuzz MINUTES=60 JOBS=2
 MINUTES ?= 5

@@ -1,5 +1,12 @@
-import pytest
-from hypothesis import HealthCheck, settings
+import os
+
+# Before NumPy is imported: the tests run side by side, and threads of the BLAS would wait for each
+# other. Processes that tests start inherit it.
+for library in ("OPENBLAS", "MKL", "OMP"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "conepursuit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -160,6 +160,8 @@ def test_estimators_match_rows(model):
     expected = model.fit(M, Y[:, 0], sample_weight=W).coef_
     fitted = model.fit(A, B["first"][REVERSED], sample_weight=WEIGHTS[REVERSED])
     same(fitted.coef_, expected)
+    score = fitted.score(A, Y[:, 0], sample_weight=W)
+    assert fitted.score(A, B["first"][REVERSED], WEIGHTS[REVERSED]) == pytest.approx(score)
     with pytest.raises(ValueError, match="feature names"):
         fitted.predict(A.rename(columns={"ash": "dust"}))
 
@@ -169,6 +171,10 @@ def test_classifiers_match_rows():
     expected = ConicClassifier(alpha=0.01).fit(M, classes.to_numpy(), sample_weight=W).coef_
     fitted = ConicClassifier(alpha=0.01).fit(A, classes[REVERSED], WEIGHTS[REVERSED])
     same(fitted.coef_, expected)
+    known = pd.Series(fitted.predict(A), index=ROWS)
+    known["t"] = "no" if known["t"] == "yes" else "yes"
+    score = fitted.score(A, known.to_numpy(), W)
+    assert fitted.score(A, known[REVERSED], WEIGHTS[REVERSED]) == pytest.approx(score)
 
 
 def test_a_coder_and_its_dictionary_name_the_same_features():

@@ -545,7 +545,7 @@ WRONG = {
     "solve A.npy": "Missing argument",
     "solve A.npy b.npy --certain": "No such option",
     "sovle A.npy b.npy": "No such command 'sovle'",
-    "factorize A.npy --components 0": "--components must be a positive integer or auto; got '0'",
+    "factorize A.npy --components 0": "must be a positive integer, auto or sources; got '0'",
     "factorize A.npy --components many": "got 'many'",
     "factorize A.npy --components 500": "--components must be at most",
     "factorize A.npy --loss huber": "one of 'squared_error', 'kullback_leibler'; got 'huber'",

@@ -339,7 +339,7 @@ def measured(report, folder, *, dark):
         f"--blink-settings=preferredColorScheme={0 if dark else 1}",
         *("--virtual-time-budget=3000", "--dump-dom", wrapper.as_uri()),
     ]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     found = re.search(r'<pre id="measured">(.*?)</pre>', finished.stdout, re.DOTALL)
     assert found, finished.stderr
     return json.loads(html.unescape(found[1]))

@@ -6,7 +6,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from conepursuit.factorization.data import FactorData
-from conepursuit.factorization.sources import STABLE, agreement, count_sources
+from conepursuit.factorization.sources import STABLE, agreement, chosen_rank, count_sources
 from conepursuit.tensors import SparseTensor
 
 
@@ -29,6 +29,25 @@ def test_the_number_of_made_sources_is_found(k, noise):
     assert stability[k - 1] > 0.9
     assert (stability[k:] < STABLE).all()
     assert ((stability >= 0) & (stability <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("stability", "rank"),
+    [
+        ([0.9], 1),
+        ([0.9, 0.5, 0.55], 1),  # no other is stable
+        ([1.0, 0.8, 0.3], 1),  # two are much worse than one
+        ([1.0, 0.2, 0.95, 0.9, 0.7], 4),  # nearly as good as three
+        ([0.7, 0.2, 0.65, 0.5, 0.59], 3),
+        ([0.2, 0.1, 0.95, 0.3, 0.95], 5),
+    ],
+)
+def test_the_largest_of_the_ranks_that_are_nearly_best_is_chosen(stability, rank):
+    assert chosen_rank(np.array(stability)) == rank
+
+
+def test_one_source_is_one():
+    assert sources(made(1, 0.05))[0] == 1
 
 
 def test_missing_entries_and_divergences():

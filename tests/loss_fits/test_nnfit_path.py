@@ -57,6 +57,18 @@ def test_the_best_of_all_supports_is_found_in_nine_of_ten_problems(loss):
     assert hits >= 18
 
 
+def test_so_it_is_among_bumps_that_overlap():
+    hits, centres = 0, np.linspace(0.0, 1.0, 12)
+    A = np.exp(-0.5 * ((np.linspace(0.0, 1.0, 30)[:, None] - centres) / 0.12) ** 2) + 1e-3
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        w = np.where(rng.permutation(12) < 5, 30 * rng.gamma(1.0, 1.0, 12), 0.0)
+        f = Poisson(rng.poisson(A @ w))
+        best = least(f, A, map(list, combinations(range(12), 3)))
+        hits += nnfit(f, A, max_atoms=3).value <= best + 1e-6 * abs(best)
+    assert hits >= 18
+
+
 @pytest.mark.skipif(
     "CONEPURSUIT_DATA" not in os.environ, reason="CONEPURSUIT_DATA names no data folder"
 )

@@ -156,7 +156,7 @@ def factorize(
         typer.Option(
             metavar="K",
             help="The rank; auto: the one that predicts held-out entries best; sources: the "
-            "largest one on whose components two halves of the data agree.",
+            "one on whose components two halves of the data agree best.",
         ),
     ] = "auto",
     loss: Annotated[

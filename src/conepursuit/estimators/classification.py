@@ -95,6 +95,13 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, the share of rows whose class is predicted.
+
+        Where X and y are tables of pandas, their rows are matched by their labels, as in `fit`.
+        """
+        return float(super().score(X, *rows_of(X, y, sample_weight)))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # a cone need not hold a good fit

@@ -39,7 +39,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         entries are fitted better, and takes the least whose held-out loss is within a standard
         error of the best. That is often more than the number of sources, since one source that
         varies takes several components. "sources" asks how many sources there are: it takes the
-        largest rank, up to 20, at which two random halves of the data have the same components.
+        rank, up to 20, at which two random halves of the data agree best on the components.
         Trust it for sources with fixed profiles that mix linearly with noise; where
         `stability_path_` falls from about 1 after the rank and stays low, it is clear.
     loss : {"squared_error", "kullback_leibler"}

@@ -45,6 +45,13 @@ class LinearRegressor(RegressorMixin, LinearPredictor):
         """Return the predictions for the rows of X."""
         return self._linear(X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2, the share of the variance of y that is predicted; 1 is best.
+
+        Where X and y are tables of pandas, their rows are matched by their labels, as in `fit`.
+        """
+        return float(super().score(X, *rows_of(X, y, sample_weight)))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # a cone need not hold a good fit
@@ -118,7 +125,7 @@ class ConicRegressor(LinearRegressor):
     array([1.5, 0. ])
     >>> model = ConicRegressor().fit(X, y)
     >>> model.coef_, round(model.intercept_, 12)
-    (array([1.5, 0. ]), -0.333333333333)
+    (array([2.5, 0. ]), -1.0)
     """
 
     def __init__(

@@ -35,8 +35,8 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
     ----------
     n_components : int, "auto" or "sources"
         The rank, the number of outer products. "auto" takes the rank that predicts entries held out
-        best, "sources" the largest rank at which two random halves of the longest mode have the
-        same components; `GreedyNMF` says when to take which.
+        best, "sources" the rank at which two random halves of the longest mode agree best on the
+        components; `GreedyNMF` says when to take which.
     loss : {"squared_error", "kullback_leibler"}
         The loss.
     algorithm : {"fcmp", "pwmp"}

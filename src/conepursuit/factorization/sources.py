@@ -1,4 +1,4 @@
-"""The number of sources of data: the largest rank whose components two halves agree on."""
+"""The number of sources of data: the rank whose components two halves agree on best."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ MOST = 20
 SPLITS = 3
 """How often the data are divided into halves; the median of the agreements counts."""
 
-STABLE = 0.74
-"""The least agreement of every component at which a rank is stable.
+STABLE = 0.6
+"""The least agreement of every component at which a rank is stable."""
 
-On 28 made data sets of 3 to 12 sources it was at most 0.73 at ranks above the true number. At that
-number it was 0.745 or more but for two of 8 sources: 0.66 with noise of half the data, 0.62 for
-sparse topics.
+NEAR_BEST = 0.1
+"""An agreement that is at most this much below the best is nearly as good.
+
+On 672 made data sets of 1 to 12 sources, some with more noise than can be seen through,
+`chosen_rank` is right for 487, too high for 9 and too low for 176. The largest rank with an
+agreement of 0.74 is right for 463 and too high for 61.
 """
 
 SWEEPS = 60
@@ -34,12 +37,12 @@ SWEEPS = 60
 def count_sources(
     data: FactorData, penalties: tuple[Penalty, ...], rng: Any, **options: Any
 ) -> tuple[int, Vector]:
-    """Return the largest rank at which two halves of the data agree, and the agreement by rank.
+    """Return the rank at which two halves of the data agree best, and the agreement by rank.
 
     The longest axis is divided into halves at random. Both are fitted at all ranks, and their
     components are matched along the other axes. Sources that are in both halves are found twice;
     components that fit noise, or divide a source, are not. The agreement at a rank is that of the
-    two components that agree least. The answer is 1 where no rank is stable.
+    two components that agree least; `chosen_rank` says which rank is the answer.
 
     Parameters
     ----------
@@ -64,8 +67,21 @@ def count_sources(
         ]
         found.append([agreement(one, two) for one, two in zip(*halves, strict=True)])
     stability = np.median(found, axis=0) if found else np.zeros(1)
-    stable = np.flatnonzero(stability >= STABLE)
-    return int(stable[-1]) + 1 if len(stable) else 1, stability
+    return chosen_rank(stability), stability
+
+
+def chosen_rank(stability: Vector) -> int:
+    """Return the rank that agreements at the ranks 1, 2, ... speak for.
+
+    It is the largest of the ranks above 1 that are stable and at most `NEAR_BEST` below the best of
+    them. It is 1 if no rank above 1 is stable and at most `NEAR_BEST` below rank 1: two halves
+    nearly always agree on one component, so that it does not count among the others.
+    """
+    above_one = stability[1:]
+    best = float(above_one.max(initial=0.0))
+    if best < max(STABLE, float(stability[0]) - NEAR_BEST):
+        return 1
+    return int(np.flatnonzero(above_one >= max(STABLE, best - NEAR_BEST))[-1]) + 2
 
 
 def _components(

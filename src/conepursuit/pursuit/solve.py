@@ -169,8 +169,10 @@ def minimize(
     max_time : float, optional
         Most seconds.
     max_atoms : int, optional
-        Stop when so many atoms have weight. With `FCMP` this is orthogonal matching pursuit: the
-        weights are the best ones of these atoms.
+        Stop when so many atoms have weight. With `FCMP` this is orthogonal matching pursuit: atoms
+        are taken by their slopes, none is exchanged, and the weights are the best ones of these
+        atoms. For the columns of a matrix and losses with curvature, `nnfit` with ``max_atoms=``
+        finds better atoms.
     callback : callable, optional
         Called with every State; True stops the run. ``Checkpoint(path)`` keeps a file from which
         a run that was killed goes on.
