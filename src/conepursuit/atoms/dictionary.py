@@ -16,7 +16,7 @@ from conepursuit.arrays import Array, Vector, as_real_array, norm
 from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.vectors import Pass, Vectors, checked_index
 from conepursuit.labels import column_labels, row_labels
-from conepursuit.linear import as_matrix, column, dense, rmatvec
+from conepursuit.linear import as_matrix, column, dense, is_blocks, rmatvec
 
 NOISE = 1e-14
 """Scores of a size up to this times ||g|| ||a|| count as rounding; larger ones do not."""
@@ -104,6 +104,9 @@ class Dictionary(AtomSet):
         """Norms of the columns; None for a LinearOperator, which does not show them."""
         if isinstance(self.matrix, LinearOperator):
             return None
+        if is_blocks(self.matrix):
+            blocked: Vector = np.sqrt(self.matrix.facts().squares)
+            return blocked
         if sparse.issparse(self.matrix):
             squares = np.asarray(self.matrix.multiply(self.matrix).sum(axis=0))
             norms: Vector = np.sqrt(squares).ravel()

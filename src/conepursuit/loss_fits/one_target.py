@@ -15,12 +15,12 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.linear import is_blocks
 from conepursuit.loss_fits.columns import Point, Problem
 from conepursuit.loss_fits.last_step import closed
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.certify import own_rounding
 from conepursuit.pursuit.iterate import Line
-from conepursuit.pursuit.results import LITTLE
 from conepursuit.pursuit.steps import damped
 from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
 from conepursuit.status import Status
@@ -108,7 +108,7 @@ class Newton:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.direct = problem, False
+        self.problem, self.direct = problem, problem.newton_only
         self.moves = self.turns = np.empty((0, len(problem.norms)))
         self.promises: list[float] = []
 
@@ -162,7 +162,7 @@ class Newton:
         whole = len(chosen) == len(weights) and not problem.brief
         fresh = self.direct or (len(self.promises) + 1) % FRESH == 0 or whole
         if fresh:
-            scores = problem.scores(gradient)
+            scores = problem.scores(gradient, x)
         else:
             scores = point.scores.copy()
             scores[chosen] = problem.slopes(gradient) + problem.penalty
@@ -281,7 +281,7 @@ def fit_newton(
     -------
     Point, gap, proven, status, n_iter
     """
-    problem = Problem(objective, atoms, penalty)
+    problem = problem_on(objective, atoms, penalty)
     newton, first = Newton(problem), problem.start()
     point = first if start is None else problem.at(np.where(problem.norms > 0, start, 0.0))
     if not isfinite(point.value):
@@ -291,7 +291,7 @@ def fit_newton(
     status, iteration = Status.MAX_ITER, 0
     for iteration in range(max_iter + 1):
         decrease = reference - point.total(penalty)
-        little = LITTLE * (abs(point.value) + abs(decrease))
+        little = problem.little * (abs(point.value) + abs(decrease))
         own = own_rounding(objective, point.x, point.value)
         rounding = max(2 * own, min(problem.rounding(point), little))
         level = max(tol * decrease, rounding)
@@ -319,6 +319,15 @@ def fit_newton(
         scale = abs(point.value) + abs(reference)
         status = Status.STATIONARY if gap <= STATIONARY_SHARE * scale < inf else status
     return point, gap, proven, status, iteration
+
+
+def problem_on(objective: Objective, atoms: Dictionary, penalty: float) -> Problem:
+    """Return the problem for the kind of matrix that the atoms are columns of."""
+    if not is_blocks(atoms.matrix):
+        return Problem(objective, atoms, penalty)
+    from conepursuit.loss_fits.rows import RowProblem
+
+    return RowProblem(objective, atoms, penalty)
 
 
 def inside(problem: Problem, point: Point, first: Point) -> Point:
