@@ -47,16 +47,22 @@ class RowProblem(Problem):
         self._model: tuple[Any, Array, Array] = None, none, np.empty((0, 0))
 
     def start(self) -> Point:
-        """Return the origin, or the best multiple of the sum of all unit atoms.
+        """Return the origin, or the best multiple of the sum of all atoms, each of length one.
 
-        Where f is infinite at both, it is that of a few atoms.
+        In memory a few atoms are looked for in place of all. Here each would be a pass.
         """
         origin = self.at(np.zeros(len(self.norms)))
         if isfinite(origin.value):
             return origin
         x = self.product(self.scale)
         best = ray_minimum(self.objective, x, self.penalty * float(self.scale.sum()))
-        return super().start() if best is None else self.at(best * self.scale)
+        if best is None:
+            raise ValueError(
+                f"{self.objective!r} is infinite at the origin and at all multiples of the sum of "
+                "the columns of A: some entry of the data is positive where that is zero or "
+                "negative. Mask such entries, or add a column that reaches them."
+            )
+        return self.at(best * self.scale)
 
     def product(self, weights: Vector) -> Array:
         if not weights.any():
