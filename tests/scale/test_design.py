@@ -118,6 +118,22 @@ def test_a_cluster_gives_the_same_answers(cluster):
             assert_same(fit, nnfit(objective, A, penalty=penalty, tol=1e-12))
 
 
+def random_block(seed, n_rows):
+    return np.random.default_rng(seed).random((n_rows, 4))
+
+
+def test_vectors_of_many_rows_cause_no_warning_of_a_large_graph(cluster):
+    parts = [dask.delayed(random_block)(seed, 50_000) for seed in range(2)]
+    lazy = da.concatenate([da.from_delayed(part, (50_000, 4), dtype=float) for part in parts])
+    y = np.concatenate([random_block(seed, 50_000) for seed in range(2)]) @ W[:4]
+    with (
+        cluster.as_current(),
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "500kB"}),
+    ):
+        fit = nnfit(Huber(y + 1.0, 0.5), lazy, penalty=1.0)
+    assert fit.status.success
+
+
 @given(
     st.integers(1, 60), st.integers(1, 6), st.integers(1, 20), st.sampled_from([0.0, 0.1]),
     st.integers(0, 2**32 - 1),

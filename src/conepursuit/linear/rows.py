@@ -34,21 +34,18 @@ def summed(
     *vectors : arrays of shape (m,), or None
         None is given to the function as it is.
     """
-    from dask.base import compute
     from dask.delayed import delayed
 
     answers, add = _answers(matrix, function, vectors), delayed(_added, pure=False)
     while len(answers) > 1:
         answers = [add(answers[i : i + ADDED]) for i in range(0, len(answers), ADDED)]
-    (total,) = compute(*answers)
+    (total,) = _computed(answers, vectors)
     return tuple(total)
 
 
 def stacked(matrix: BlockMatrix, function: Callable[..., Array], *vectors: Vector | None) -> Array:
     """Return the answers of all blocks, arrays with an entry for each row, put together."""
-    from dask.base import compute
-
-    return np.concatenate(compute(*_answers(matrix, function, vectors)))
+    return np.concatenate(_computed(_answers(matrix, function, vectors), vectors))
 
 
 def _answers(
@@ -66,6 +63,18 @@ def _answers(
         answer(given, block, place, [None if v is None else v[place.rows] for v in vectors])
         for block, place in zip(matrix._blocks[:, 0], places, strict=True)
     ]
+
+
+def _computed(tasks: list[Any], vectors: tuple[Vector | None, ...]) -> tuple[Any, ...]:
+    """Compute tasks; the vectors that they hold are no reason to warn of a large graph."""
+    from dask import config
+    from dask.base import compute
+    from dask.utils import parse_bytes
+
+    setting = "distributed.admin.large-graph-warning-threshold"
+    sent = sum(vector.nbytes for vector in vectors if vector is not None)
+    with config.set({setting: parse_bytes(config.get(setting, "10MB")) + 2 * sent}):
+        return tuple(compute(*tasks))
 
 
 def _answered(function: Callable[..., Any], block: Any, place: Place, parts: list[Any]) -> Any:
