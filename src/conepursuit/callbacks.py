@@ -70,6 +70,16 @@ class ProgressBar:
             self._task = None
 
 
+@contextmanager
+def closing_after(callback: Any) -> Iterator[None]:
+    """Call the method `close` of a callback at the end, after an error too, if it has one."""
+    try:
+        yield
+    finally:
+        if hasattr(callback, "close"):
+            callback.close()
+
+
 def rich_progress() -> Any:
     """Return the module rich.progress; an ImportError says how to install rich."""
     try:

@@ -117,7 +117,7 @@ def test_trace_has_one_row_per_state():
     D, y = random_problem(np.random.default_rng(1))
     result = minimize(LeastSquares(y), Cone(Dictionary(D)), PWMP(), max_iter=30, tol=0)
     keys = ["value", "gap", "violation", "complementarity", "kind", "step", "good", "n_atoms",
-            "size", "accuracy", "time"]  # fmt: skip
+            "size", "accuracy", "passes", "time"]  # fmt: skip
     assert list(result.trace) == keys
     assert {len(result.trace[key]) for key in keys} == {result.n_iter + 1}
     assert result.trace["value"][0] == pytest.approx(0.5 * y @ y)

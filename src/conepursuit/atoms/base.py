@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from ast import literal_eval
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -171,6 +171,14 @@ class AtomSet(ABC):
 
         Raises ValueError if no atom of this set has such a key.
         """
+        return None
+
+    def fetch(self, keys: Iterable[Any]) -> None:  # noqa: B027  # most sets need not prepare
+        """Prepare for calls of `atom` with these keys; sets that read their atoms do it at once."""
+
+    @property
+    def passes(self) -> float | None:
+        """How often all blocks of a dictionary beyond memory were read; None for other sets."""
         return None
 
     def steepest(self, gradient: Array) -> Atoms:

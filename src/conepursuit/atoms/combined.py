@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ class Symmetric(AtomSet):
         atom = self.atoms.steepest(gradient)
         assert isinstance(atom, Vectors)
         sign = -1 if atom.rescore(gradient, atom)[0] > 0 else 1
-        return atom.tagged(sign, float(sign), _SignedPass(atom) if atom.lookup else None)
+        lookup = _SignedPass(atom) if callable(atom.lookup) else atom.lookup
+        return atom.tagged(sign, float(sign), lookup)
 
     def atom(self, key: Any) -> Vectors | None:
         sign, base = _split(key, (-1, 1), self)
@@ -45,9 +46,18 @@ class Symmetric(AtomSet):
 
     def steepness(self, gradient: Array, answer: Atoms, penalty: float, signed: bool) -> float:
         lookup = getattr(answer, "lookup", None)
-        if not isinstance(lookup, _SignedPass):
+        if lookup is None:
             return super().steepness(gradient, answer, penalty, signed)
-        return self.atoms.steepness(gradient, lookup.answer, penalty, signed=True)
+        base = lookup.answer if isinstance(lookup, _SignedPass) else answer
+        return self.atoms.steepness(gradient, base, penalty, signed=True)
+
+    def fetch(self, keys: Iterable[Any]) -> None:
+        self.atoms.fetch(_split(key, (-1, 1), self)[1] for key in keys)
+
+    @property
+    def passes(self) -> float | None:
+        """How often all blocks of the set were read, if it is beyond memory."""
+        return self.atoms.passes
 
     def empty(self) -> Vectors:
         return Vectors.empty(self.shape)
@@ -125,6 +135,12 @@ class Union(AtomSet):
         radii = [each.radius for each in self.sets]
         known = [r for r in radii if r is not None]
         return max(known) if len(known) == len(radii) else None
+
+    @property
+    def passes(self) -> float | None:
+        """How often all blocks of those sets that are beyond memory were read."""
+        known = [each.passes for each in self.sets if each.passes is not None]
+        return sum(known) if known else None
 
     def positive_functional(self) -> Array | None:
         """Return the functional of one of the sets that is positive on all of them, or None."""

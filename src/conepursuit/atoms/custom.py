@@ -133,7 +133,7 @@ class ApproximateOracle(AtomSet):
         # delta is relative to <g, a>, not to <g, a> / ||a||: <t, a> >= 1 is needed
         return t / float(norms[norms > 0].min(initial=inf))
 
-    def gauge(self, x: Array) -> float:
+    def gauge(self, x: Array) -> float | None:
         return self.atoms.gauge(x)
 
 

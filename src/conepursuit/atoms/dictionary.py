@@ -12,11 +12,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.linalg import LinearOperator
 
-from conepursuit.arrays import Array, Vector, as_real_array, norm
+from conepursuit.arrays import Array, Vector, as_real_array, inside, norm
 from conepursuit.atoms.base import Atoms, AtomSet
 from conepursuit.atoms.vectors import Pass, Vectors, checked_index
 from conepursuit.labels import column_labels, row_labels
-from conepursuit.linear import as_matrix, column, dense, is_blocks, rmatvec
+from conepursuit.linear import as_matrix, column, dense, is_dask, rmatvec
 
 NOISE = 1e-14
 """Scores of a size up to this times ||g|| ||a|| count as rounding; larger ones do not."""
@@ -27,7 +27,7 @@ class Dictionary(AtomSet):
 
     Parameters
     ----------
-    matrix : array_like, scipy.sparse matrix or LinearOperator, shape (d, n)
+    matrix : array_like, scipy.sparse matrix, LinearOperator or Dask array, shape (d, n)
         One atom per column. Dense float32 and float64 arrays are used as they are, in C or F
         order, read-only or memory-mapped; integers become float64; sparse matrices become CSC.
         Tables of pandas, polars and xarray are taken; a loss must have the same row labels, if any.
@@ -44,6 +44,13 @@ class Dictionary(AtomSet):
     """
 
     n_atoms: int
+
+    def __new__(cls, matrix: Any = None, *, functional: Any = None) -> Any:
+        if cls is Dictionary and is_dask(inside(matrix)):
+            from conepursuit.atoms.block_dictionary import BlockDictionary
+
+            return super().__new__(BlockDictionary)
+        return super().__new__(cls)
 
     def __init__(self, matrix: Any, *, functional: Any = None) -> None:
         self.matrix = as_matrix(matrix, "the dictionary")
@@ -104,9 +111,6 @@ class Dictionary(AtomSet):
         """Norms of the columns; None for a LinearOperator, which does not show them."""
         if isinstance(self.matrix, LinearOperator):
             return None
-        if is_blocks(self.matrix):
-            blocked: Vector = np.sqrt(self.matrix.facts().squares)
-            return blocked
         if sparse.issparse(self.matrix):
             squares = np.asarray(self.matrix.multiply(self.matrix).sum(axis=0))
             norms: Vector = np.sqrt(squares).ravel()
@@ -159,14 +163,17 @@ class Dictionary(AtomSet):
         except ValueError:
             return None
 
-    def _scaled(self, functional: Array) -> Array:
-        """Scale t so that <t, a> >= ||a|| on every column, or 1 where norms are not known."""
+    def _scaled(self, functional: Array, values: Vector | None = None) -> Array:
+        """Scale t so that <t, a> >= ||a|| on every column, or 1 where norms are not known.
+
+        `values` are the products <t, a>, if they are known.
+        """
         if functional.shape != self.shape:
             raise ValueError(
                 f"functional must have shape {self.shape}, one entry per row of the "
                 f"dictionary; got {functional.shape}."
             )
-        values, rounding = self.scores(functional), 0.0
+        values, rounding = self.scores(functional) if values is None else values, 0.0
         if self.norms is not None:
             values = values[self.norms > 0] / self.norms[self.norms > 0]
             rounding = self.noise(functional)
@@ -203,7 +210,7 @@ class Dictionary(AtomSet):
             return None
         return self._scaled(answer.x[:d] - answer.x[d:])
 
-    def gauge(self, x: Array) -> float:
+    def gauge(self, x: Array) -> float | None:
         return gauge(self.dense, x)
 
     @cached_property

@@ -16,7 +16,7 @@ from conepursuit.atoms.table import Table
 from conepursuit.linear import gram, matvec, rmatvec
 from conepursuit.rounding import product_rounding
 
-Lookup = Callable[[tuple[Any, ...]], Vector]
+Lookup = Callable[[tuple[Any, ...]], Vector] | Any
 
 
 class Vectors(Atoms):
@@ -33,7 +33,8 @@ class Vectors(Atoms):
     slots : ndarray of int
         The row of each atom.
     lookup : callable, optional
-        For the answer of an oracle: maps keys of the set to their scores at the gradient asked.
+        For the answer of an oracle: maps keys of the set to their scores at the gradient asked. If
+        it is no callable, it is what else the oracle has found, and scores are computed.
     """
 
     __slots__ = ("keys", "lookup", "shape", "slots", "table")
@@ -129,7 +130,7 @@ class Vectors(Atoms):
 
     def rescore(self, gradient: Array, answer: Atoms) -> Vector:
         lookup = getattr(answer, "lookup", None)
-        return self.inner(gradient) if lookup is None else lookup(self.keys)
+        return lookup(self.keys) if callable(lookup) else self.inner(gradient)
 
     def saved(self) -> dict[str, Any]:
         saved: dict[str, Any] = {"keys": packed_keys(self.keys)}

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, count
+from conepursuit.callbacks import closing_after
 from conepursuit.least_squares.audit import check_weighted
+from conepursuit.least_squares.large import Callback
 from conepursuit.least_squares.many import ManyTargets
 from conepursuit.least_squares.one_target import fit_one
 from conepursuit.least_squares.sum_target import fit_one_sum
 from conepursuit.least_squares.sums import ManySums, weight_sum
+from conepursuit.linear import is_blocks
 from conepursuit.matrix_fits.arguments import (
     NO_LABELS,
     matrix_and_target,
@@ -49,15 +52,17 @@ def nnls(
     sum_at_most: float | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
+    callback: Callback | None = None,
     maxiter: int | None = None,
 ) -> NNLSResult:
     """Minimise ||A x - b|| over x >= 0, and with a given sum of x if one is asked for.
 
     Parameters
     ----------
-    A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
+    A : array_like, scipy.sparse matrix, LinearOperator or Dask array, shape (m, n)
         One atom per column. Arrays may be float32, float64 or integers, in C or F order, or
-        memory-mapped; tables of pandas, polars and xarray are taken too.
+        memory-mapped; tables of pandas, polars and xarray are taken too. A Dask array is read in
+        passes, in each of which hundreds of atoms are chosen; then ``dual`` is a Dask array.
     b : array_like of shape (m,) or (m, n_targets)
         The target, or one target per column. Where the rows of A and b have labels, as tables of
         pandas and xarray do, they are matched by them; labels that differ are refused. Many targets
@@ -76,9 +81,9 @@ def nnls(
         On a large dictionary, where passes over it take most of the time, stop when the gap is
         proved to be at most tol times the decrease since x = 0. With the default, 0, and on small
         dictionaries, the fit goes to the limit of the arithmetic.
-    start : array_like of the shape of x, or NNLSResult, optional
-        Weights to start from, such as those of a similar problem. Dense dictionaries of up to
-        2048 atoms need none for many targets, and ignore it.
+    start : array_like of the shape of x, NNLSResult or checkpoint, optional
+        Weights to start from, such as those of a similar problem, or ``Checkpoint.load(path)``.
+        Dense dictionaries of up to 2048 atoms need none for many targets, and ignore it.
     sum_to : float, optional
         Minimise over x >= 0 with sum(x) = sum_to instead, for every target.
     sum_at_most : float, optional
@@ -89,6 +94,10 @@ def nnls(
     progress : bool
         Whether to show a progress bar over many targets (needs rich); not for a Dask array, for
         which ``dask.diagnostics.ProgressBar`` shows one.
+    callback : callable, optional
+        For one target: called after every round of a fit on a working set with a `Round`, which
+        has iteration, keys, weights and rnorm; True ends the fit. ``Checkpoint(path)`` writes it
+        to a file. Small dictionaries are fitted at once, without a call.
     maxiter : int, optional
         The same as max_iter, as SciPy spells it.
 
@@ -140,6 +149,11 @@ def nnls(
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
     tol, workers = tolerance(tol), threads(n_jobs)
+    if is_blocks(matrix) and (total is not None or not isinstance(target, np.ndarray)):
+        raise ValueError(
+            "A in a Dask array does not combine with sum_to=, sum_at_most= or targets in a Dask "
+            "array. Use A.compute() if it fits into memory."
+        )
     inexact = 0.0 if weights is None else WEIGHTED
     if target.ndim == 1:
         first = None if start is None else weights_of(start, shape, "start", limit)
@@ -150,9 +164,14 @@ def nnls(
         if total is not None:
             fit = fit_one_sum(matrix, target, total, inexact, max_steps)
         else:
-            fit = fit_one(matrix, target, first, inexact, limit, max_steps, tol)
+            with closing_after(callback):
+                fit = fit_one(
+                    matrix, target, first, inexact, limit, max_steps, tol, callback=callback
+                )
         return fit if labels is NO_LABELS else fit.named(labels)
 
+    if callback is not None:
+        raise ValueError("callback= is for one target. Use progress=True to watch many of them.")
     each = len(np.shape(weights)) == 2  # each target has weights of its own
     roots = None if weights is None or each else root_weights(weights, target)
     matrix = matrix if roots is None else weighted_matrix(matrix, roots)

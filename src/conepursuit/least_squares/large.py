@@ -6,7 +6,8 @@ outside that descend, and a block of the steepest joins.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from conepursuit.least_squares.proofs import Proof, dense_column, plain_error
 from conepursuit.least_squares.survey import Survey, surveyed
 from conepursuit.least_squares.whole import MOST_ENTRIES, are_neighbours, fit_whole
 from conepursuit.linear import is_sparse, rmatvec
-from conepursuit.matrix_fits.results import STATUSES, NNLSResult
+from conepursuit.matrix_fits.results import STATUSES, STOPPED, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.rounding import expected_rounding, product_rounding
 from conepursuit.status import Status
@@ -35,6 +36,36 @@ PACE = 0.9
 
 While sweeps leave less, they go on.
 """
+
+
+class Round(NamedTuple):
+    """A fit on a working set, after which a pass follows; `nnls` calls back with it.
+
+    Attributes
+    ----------
+    iteration : int
+        How many linear systems were solved so far.
+    keys, weights : arrays
+        The atoms with weight, and their weights.
+    rnorm : float
+        The norm of the residual.
+    n_columns : int
+        How many atoms the dictionary has.
+    """
+
+    iteration: int
+    keys: Array
+    weights: Vector
+    rnorm: float
+    n_columns: int
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a `Checkpoint` keeps, from which `nnls` goes on."""
+        return {"kind": "nnls", **self._asdict()}
+
+
+Callback: TypeAlias = Callable[[Round], bool | None]
+"""Called after each fit on a working set; True ends the fit."""
 
 
 class WorkingSet:
@@ -70,7 +101,8 @@ class WorkingSet:
         self.inside = np.zeros(matrix.shape[1], dtype=bool)
         self.residual, self.count, self.orthogonal = b, 0, False
         self._rows: Array | None = None
-        self._atoms, self._gram, self._factor = np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0))
+        self._atoms = np.empty((0, len(b)))
+        self._gram, self._factor = np.empty((0, 0)), np.empty((0, 0))
         self._x, self._y, self._order = np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
 
     @property
@@ -79,6 +111,8 @@ class WorkingSet:
 
     def add(self, new: Array, weights: Vector | None = None) -> None:
         """Let new atoms join, with weight 0 or with `weights` to start from."""
+        if self.beyond is not None and len(self.chosen) + len(new) > len(self._x):
+            self._leave_idle()
         first, size = len(self.chosen), len(self.chosen) + len(new)
         self.chosen = np.concatenate([self.chosen, new])
         self.inside[new] = True
@@ -89,6 +123,22 @@ class WorkingSet:
         self._gram[first:size, :size] = products
         self._gram[:size, first:size] = products.T
         self._x[first:size] = 0.0 if weights is None else weights
+
+    def _leave_idle(self) -> None:
+        """Let atoms without weight leave, so that the set is not much larger than the fit.
+
+        Those that descend again come back with the next pass.
+        """
+        kept = np.flatnonzero(self.weights)
+        size = len(kept)
+        if size == len(self.chosen):
+            return
+        self.inside[self.chosen] = False
+        self.chosen, self._x[:size] = self.chosen[kept], self._x[kept]
+        self.inside[self.chosen] = True
+        self._atoms[:size] = self._atoms[kept]
+        self._gram[:size, :size] = self._gram[np.ix_(kept, kept)]
+        self.count, self.orthogonal = 0, False  # the factor is made anew from the weights
 
     def fit(self, max_steps: int, allowed: Array | None = None) -> tuple[int, int]:
         """Solve on the working set; return why it ended and how many solves it took.
@@ -111,6 +161,12 @@ class WorkingSet:
             self.residual = self.b.copy()
             self.residual[self._rows] = r
         return code, steps
+
+    def round(self, steps: int) -> Round:
+        """Return the fit as it is after so many steps."""
+        used = np.flatnonzero(self.weights)
+        rnorm = float(np.linalg.norm(self.residual))
+        return Round(steps, self.chosen[used], self.weights[used], rnorm, self.matrix.shape[1])
 
     def used(self, forced: Array) -> Array:
         """Return the atoms with weight and those forced, sorted."""
@@ -189,8 +245,9 @@ class WorkingSet:
     def scores_at(self, x: Vector) -> Vector:
         """Return A'(b - A x) for weights of all atoms, of which those with weight join."""
         used = np.flatnonzero(x)
-        self.add(used, x[used])
-        self.residual, self.count = self.b - self.weights @ self._atoms[: len(used)], len(used)
+        if len(used):
+            self.add(used, x[used])
+            self.residual, self.count = self.b - self.weights @ self._atoms[: len(used)], len(used)
         return self.scores(1)
 
     def steepest(self, scores: Vector, most: int) -> Array:
@@ -280,7 +337,13 @@ class WorkingSet:
 
 
 def fit_large(
-    matrix: Any, b: Vector, start: Vector | None, inexact: float, max_steps: int, tol: float
+    matrix: Any,
+    b: Vector,
+    start: Vector | None,
+    inexact: float,
+    max_steps: int,
+    tol: float,
+    callback: Callback | None = None,
 ) -> NNLSResult | None:
     """Fit one target with a working set of atoms; None if the data need scaling.
 
@@ -323,13 +386,21 @@ def fit_large(
         work.add(new)
         code, more = work.fit(max_steps - steps)
         steps += more
+        if callback is not None and callback(work.round(steps)):
+            code = STOPPED
+            break
         scores = work.scores(max(joining, work.count))
     return finished(work, scores, code, steps)
 
 
 def finished(work: WorkingSet, scores: Vector, code: int, steps: int) -> NNLSResult:
-    """Return the fit of a working set as a result, with its last certificate."""
-    gap, proven = work.certificate(scores, last=code != CONVERGED)
+    """Return the fit of a working set as a result, with its last certificate.
+
+    `scores` are those of the residual, unless the callback stopped the fit.
+    """
+    if code == STOPPED:
+        scores = work.scores(1)
+    gap, proven = work.certificate(scores, last=code not in (CONVERGED, STOPPED))
     rnorm = float(np.linalg.norm(work.residual))
     if work.beyond is None:
         return NNLSResult(work.solution(), rnorm, -scores, gap, proven, STATUSES[code], steps)

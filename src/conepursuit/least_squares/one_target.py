@@ -6,7 +6,7 @@ from typing import Any
 
 from conepursuit.arrays import Array, Vector, norm
 from conepursuit.least_squares.audit import certificate_of, lost_to_weights, with_best_gap
-from conepursuit.least_squares.large import fit_large
+from conepursuit.least_squares.large import Callback, fit_large
 from conepursuit.least_squares.path import fit_greedily
 from conepursuit.least_squares.whole import fit_whole, is_small
 from conepursuit.linear import check_finite, is_blocks, matvec, rmatvec
@@ -26,20 +26,21 @@ def fit_one(
     tol: float,
     name: str = "b",
     gram: Array | None = None,
+    callback: Callback | None = None,
 ) -> NNLSResult:
     """Fit one target with the kernel for the size of the dictionary.
 
     `inexact` bounds the relative error of the entries of the data; `name` is that of b in error
-    messages; `gram` is A'A, if that is known. Data whose squares overflow or underflow are fitted
-    in other units.
+    messages; `gram` is A'A, if that is known; `callback` is for fits on a working set. Data whose
+    squares overflow or underflow are fitted in other units.
     """
     n = matrix.shape[1]
     if is_small(matrix, limit):
         fit = fit_whole(matrix, b, start, inexact, limit, max_steps, gram=gram)
     elif limit < n:
-        fit = fit_greedily(matrix, b, start, inexact, limit, max_steps)
+        fit = fit_greedily(matrix, b, start, inexact, limit, max_steps, callback)
     else:
-        fit = fit_large(matrix, b, start, inexact, max_steps, tol)
+        fit = fit_large(matrix, b, start, inexact, max_steps, tol, callback)
     if fit is not None and is_blocks(matrix):
         return fit  # it has tried all that an audit would
     if fit is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector, count
 from conepursuit.kernels.constants import MAX_ATOMS, MAX_STEPS, OPTIMAL
-from conepursuit.least_squares.large import WorkingSet, finished
+from conepursuit.least_squares.large import Callback, WorkingSet, finished
 from conepursuit.least_squares.survey import surveyed
 from conepursuit.linear import check_finite, matvec
 from conepursuit.matrix_fits.arguments import (
@@ -25,7 +25,7 @@ from conepursuit.matrix_fits.arguments import (
     weighted_target,
 )
 from conepursuit.matrix_fits.paths import Path, PathFit, folds
-from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.results import STOPPED, NNLSResult
 from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
 from conepursuit.matrix_fits.threads import run, threads
 
@@ -259,7 +259,13 @@ def greedy_steps(
 
 
 def fit_greedily(
-    matrix: Any, b: Vector, start: Vector | None, inexact: float, limit: int, max_steps: int
+    matrix: Any,
+    b: Vector,
+    start: Vector | None,
+    inexact: float,
+    limit: int,
+    max_steps: int,
+    callback: Callback | None = None,
 ) -> NNLSResult | None:
     """Fit one target with at most `limit` atoms; None if the data need scaling.
 
@@ -271,6 +277,8 @@ def fit_greedily(
     work, code, steps = WorkingSet(matrix, b, known, inexact), OPTIMAL, 0
     for state in greedy_steps(work, np.empty(0, dtype=np.intp), start, limit, max_steps):
         code, steps = state
+        if callback is not None and callback(work.round(steps)):
+            return finished(work, work.known.products, STOPPED, steps)
     scores = work.scores(1)
     if work.descends(scores):
         code = MAX_ATOMS if work.count >= limit else MAX_STEPS if steps >= max_steps else code

@@ -108,6 +108,7 @@ class BlockMatrix:
         self._rows, self._columns = (_slices(sizes) for sizes in self.array.chunks)
         self._blocks = self.array.to_delayed()
         self._facts: list[Any] | None = None
+        self._all_facts: Facts | None = None
         self._recent: dict[int, Any] = {}
 
     def __repr__(self) -> str:
@@ -175,9 +176,11 @@ class BlockMatrix:
 
         if self._facts is None:
             self.ask(_nothing)
-        assert self._facts is not None
-        squares, sums, zero = zip(*compute(*self._facts), strict=True)
-        return Facts(np.concatenate(squares), np.concatenate(sums), np.concatenate(zero))
+        if self._all_facts is None:
+            assert self._facts is not None
+            found = zip(*compute(*self._facts), strict=True)
+            self._all_facts = Facts(*(np.concatenate(parts) for parts in found))
+        return self._all_facts
 
     def remember(self, columns: dict[int, Any]) -> None:
         """Keep columns that came with an answer, until the next call, for `column`."""
@@ -327,7 +330,8 @@ def _nothing(*_: Any) -> None:
 
 
 def _all_products(products: Array, *_: Any) -> Array:
-    return products[0]
+    scores: Array = products[0]
+    return scores
 
 
 def _taken(block: Any, places: Array, name: str) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, as_real_array, inside
+from conepursuit.checkpoints import Saved
 from conepursuit.labels import aligned, check_dimensions, column_labels, row_labels
 from conepursuit.linear import (
     as_matrix_unchecked,
@@ -84,7 +85,12 @@ def tolerance(tol: Any) -> float:
 
 
 def weights_in(given: Any) -> Any:
-    """Return the weights of a result, and anything else as it is."""
+    """Return the weights of a result or a checkpoint of `nnls`, and anything else as it is."""
+    if isinstance(given, Saved):
+        given.check_kind("nnls")
+        full = np.zeros(given.n_columns)
+        full[given.keys] = given.weights
+        return full
     return given.x if isinstance(given, NNLSResult | FitResult) else given
 
 

@@ -228,8 +228,12 @@ STATUSES = (
     Status.MAX_ITER,
     Status.MAX_ATOMS,
     Status.CONVERGED,
+    Status.STOPPED,
 )
-"""The status for each code of the kernels, in the order of `kernels.constants`."""
+"""The status for each code of the kernels, in the order of `kernels.constants`, and `STOPPED`."""
+
+STOPPED = 5
+"""The code of a fit that its callback has ended, which no kernel returns."""
 
 
 def lazy_fields(kind: type[NNLSResult | FitResult], n: int) -> dict[str, tuple[int | None, Any]]:

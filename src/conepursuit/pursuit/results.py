@@ -86,7 +86,8 @@ class Trace(Mapping[str, Array]):
     ``step`` and ``good`` in row t belong to the step from state t to t + 1, as ``kind`` does. No
     step leaves the last state: there ``step`` is nan and ``good`` True. ``size`` is the sum of the
     weights, ``accuracy`` delta of the oracle's answer, 1 for an exact oracle, nan where nothing is
-    known.
+    known. ``passes`` says how often all blocks of a dictionary beyond memory were read since it was
+    made; it is nan for other atoms.
 
     Attributes
     ----------
@@ -105,6 +106,7 @@ class Trace(Mapping[str, Array]):
         "n_atoms",
         "size",
         "accuracy",
+        "passes",
         "time",
     )
 
@@ -112,7 +114,7 @@ class Trace(Mapping[str, Array]):
         self.start = start
         self._rows: list[tuple[Any, ...]] = []
 
-    def record(self, state: State, time: float) -> None:
+    def record(self, state: State, passes: float, time: float) -> None:
         """Append a state."""
         certificate = state.certificate
         self._rows.append(
@@ -127,6 +129,7 @@ class Trace(Mapping[str, Array]):
                 len(state.iterate.weights),
                 state.iterate.size,
                 certificate.accuracy,
+                passes,
                 time,
             )
         )

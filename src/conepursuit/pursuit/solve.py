@@ -8,6 +8,8 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.arrays import is_finite
+from conepursuit.atoms.base import AtomSet
+from conepursuit.callbacks import closing_after
 from conepursuit.checkpoints import Saved
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import Algorithm
@@ -198,14 +200,12 @@ def minimize(
         raise ValueError(f"max_atoms must be a positive integer; got {max_atoms!r}.")
     run, given = _begun(objective, domain, algorithm, start)
     limits = Limits(max_iter, tol, max_time, max_atoms)
-    watch = _Watch(limits, callback, algorithm.monotone, given)
-    try:
-        status = watch.follow(run)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    finally:
-        if callback is not None and hasattr(callback, "close"):
-            callback.close()
+    watch = _Watch(limits, callback, algorithm.monotone, given, domain.atoms)
+    with closing_after(callback):
+        try:
+            status = watch.follow(run)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
     state = watch.last if status.success else watch.best
     if state is None:  # the run ended before its first state
         if status is Status.INTERRUPTED:
@@ -236,9 +236,14 @@ class _Watch:
     """Follows a run: records it, and decides when it ends."""
 
     def __init__(
-        self, limits: Limits, callback: Callback | None, monotone: bool, given: bool
+        self,
+        limits: Limits,
+        callback: Callback | None,
+        monotone: bool,
+        given: bool,
+        atoms: AtomSet,
     ) -> None:
-        self.limits = limits
+        self.limits, self.atoms = limits, atoms
         self.callback, self.monotone = callback, monotone
         self.began, self.trace = perf_counter(), Trace("given" if given else "origin")
         self.best: State | None = None
@@ -276,7 +281,8 @@ class _Watch:
             which = f"atom {keys[0]!r}" if len(keys) == 1 else f"the sum of {len(keys)} atoms"
             self.trace.start = f"multiple of {which}"
         self.last = state
-        self.trace.record(state, elapsed)
+        passes = self.atoms.passes
+        self.trace.record(state, nan if passes is None else passes, elapsed)
         if self.best is None or state.value <= self.best.value:
             self.best = state
         asked = self.callback is not None and self.callback(state)

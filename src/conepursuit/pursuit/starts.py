@@ -76,6 +76,7 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
     """
     keys, weights, stored = _parts(objective, domain, getattr(point, "iterate", point))
     batch = domain.atoms.empty()
+    domain.atoms.fetch(keys)
     for place, key in enumerate(keys):
         atom = domain.atoms.atom(key)
         if atom is None and stored is None:
