@@ -48,8 +48,11 @@ def problem_of(objective: Any, A: Any, penalty: Any) -> tuple[Any, Cone]:
             f"{objective!r} must have one entry, or one row of targets, for each row of A; "
             f"got A of shape {tuple(atoms.matrix.shape)}."
         )
-    if isinstance(objective, LazyLoss):
-        check_in_memory(atoms, "a loss of many targets in a Dask array")
+    if isinstance(objective, LazyLoss) and is_blocks(atoms.matrix):
+        raise ValueError(
+            "A and the data of the loss are both Dask arrays, and one of them must be in memory. "
+            "Use A.compute(), or y.compute() for a few targets."
+        )
     if isinstance(objective, Objective):
         check_rows(objective, atoms)
         check_size(objective)
@@ -61,7 +64,8 @@ def check_in_memory(atoms: Dictionary, what: str) -> None:
     if is_blocks(atoms.matrix):
         raise ValueError(
             f"{what} copies the columns that it tries, which a Dask array is too large for. Use "
-            "nnfit without a limit on the atoms, nnls_path for least squares, or A.compute()."
+            "nnfit without a limit on the atoms, nnls_path for least squares, or minimize with "
+            "FCMP() and max_atoms=, which takes one atom after the other."
         )
 
 
