@@ -1,5 +1,8 @@
 """Design matrices in Dask arrays, in blocks of rows: the answers are those in memory."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,6 +25,7 @@ from conepursuit import (
 )
 from conepursuit.atoms import Dictionary
 from conepursuit.loss_fits import rows
+from conepursuit.loss_fits.columns import Problem
 from conepursuit.pursuit.domains import Cone
 
 dask = pytest.importorskip("dask")
@@ -152,6 +156,58 @@ def test_any_chunks_any_shape_and_degenerate_columns(m, n, size, penalty, seed):
         assert not fit.proven or fit.value - known.value <= fit.gap + 1e-12 * abs(known.value)
         audit = certify(objective, Cone(Dictionary(A), penalty=penalty), weights=fit.x)
         assert audit.gap <= 1e-6 * (abs(known.value) + 1.0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_problem_in_blocks_answers_as_one_in_memory(case):
+    """Each answer alone, since a fit corrects itself: the parts of a proof matter most."""
+    objective, A, penalty = CASES[case]
+    plain = Problem(objective, Dictionary(A), penalty)
+    with dask.config.set(scheduler="synchronous"):
+        problem = rows.RowProblem(objective, Dictionary(blocks_of(A)), penalty)
+        wanted = np.arange(N) % 3 > 0
+        problem.choose(wanted)
+        plain.choose(wanted)
+        for w in (W + 0.1, 0.5 * W + 0.2):
+            point, known = problem.at(w), plain.at(w)
+            for name in ("x", "value", "gradient", "scores", "size"):
+                same(getattr(point, name), getattr(known, name))
+            same(problem.hessian(point.x), plain.hessian(known.x))
+            same(problem.absolute(w), plain.absolute(w))
+        same(problem.hessian(known.x + 0.3), plain.hessian(known.x + 0.3))
+        change, vector = RNG.standard_normal(np.count_nonzero(wanted)), RNG.standard_normal(M)
+        same(problem.combine(change), plain.combine(change))
+        same(problem.slopes(vector), plain.slopes(vector))
+        some = np.array([1, 4])
+        same(problem.absolute_slopes(some, vector), plain.absolute_slopes(some, vector))
+        same(problem.norms, plain.norms)
+        if plain.functional is None:
+            assert problem.functional is None
+        else:
+            assert problem.functional is not None
+            for mine, other in zip(problem.functional, plain.functional, strict=True):
+                same(mine, other)
+
+
+def same(found, known):
+    scale = float(np.abs(known).max())
+    np.testing.assert_allclose(found, known, rtol=1e-10, atol=1e-10 * scale)
+
+
+def test_settings_of_distributed_are_left_alone():
+    """A setting that is made before they are loaded would hide all others."""
+    program = """
+import sys
+import dask, dask.array as da, numpy as np
+from conepursuit import LeastSquares, nnfit
+A = np.sin(np.arange(200.0)).reshape(40, 5)
+with dask.config.set(scheduler="synchronous"):
+    nnfit(LeastSquares(np.ones(40)), da.from_array(A, chunks=(10, 5)))
+import distributed
+dask.config.get("distributed.comm.timeouts.connect")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_more_columns_than_come_with_the_scores(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from conepursuit import (
     ConicClassifier,
@@ -135,9 +135,8 @@ def test_what_belongs_to_rows_may_be_a_dask_array_too():
 
 def test_integers_and_empty_blocks():
     whole = np.round(9 * X).astype(int)
-    parts = [da.from_array(whole[i:j], chunks=-1) for i, j in ((0, 0), (0, 200), (200, M))]
     with dask.config.set(scheduler="synchronous"):
-        lazy = da.concatenate(parts)
+        lazy = da.from_array(whole, chunks=((200, 0, M - 200), -1))
         model = ConicRegressor().fit(lazy, Y)
         assert_same(model, ConicRegressor().fit(whole, Y))
         np.testing.assert_allclose(model.predict(lazy).compute(), model.predict(whole), rtol=1e-12)
@@ -155,6 +154,12 @@ def test_the_peers_agree():
         garrote = NonnegativeGarroteRegressor().fit(blocks_of(X), Y)
     lasso = Lasso(0.1, positive=True, tol=1e-12).fit(X, Y)
     np.testing.assert_allclose(model.coef_, lasso.coef_, atol=1e-6)
+    for initial_alpha in (0.1, 1e3):
+        ridge = Ridge(initial_alpha).fit(X, Y, OWN)
+        with dask.config.set(scheduler="synchronous"):
+            shrunk = NonnegativeGarroteRegressor(initial="ridge", initial_alpha=initial_alpha)
+            shrunk.fit(blocks_of(X), Y, OWN)
+        np.testing.assert_allclose(shrunk.initial_.coef_, ridge.coef_, atol=1e-10)
     plain = LinearRegression().fit(X, Y)
     np.testing.assert_allclose(garrote.initial_.coef_, plain.coef_, atol=1e-10)
     assert garrote.initial_.predict(X) == pytest.approx(plain.predict(X))

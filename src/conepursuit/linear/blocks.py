@@ -294,7 +294,7 @@ def _first_measures(block: Any, place: Place, vectors: Array) -> tuple[Array, Fa
         where = f"{rows.start}:{rows.stop}, {columns.start}:{columns.stop}"
         check_finite(block, f"the block [{where}] of {place.name}")
     zero = squares == 0
-    for j in np.flatnonzero(zero):
+    for j in np.flatnonzero(zero) if block.shape[0] else ():  # a block may have no rows
         zero[j] = not abs(column(block, int(j))).max()
     others = _products(block, vectors[1:])
     return np.vstack([products[None], others])[: len(vectors)], Facts(squares, sums, zero)

@@ -6,6 +6,7 @@ added up, or put together in the order of the rows.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -67,13 +68,16 @@ def _answers(
 
 def _computed(tasks: list[Any], vectors: tuple[Vector | None, ...]) -> tuple[Any, ...]:
     """Compute tasks; the vectors that they hold are no reason to warn of a large graph."""
-    from dask import config
     from dask.base import compute
+
+    if "distributed" not in sys.modules:  # its settings would be lost if it were loaded within
+        return tuple(compute(*tasks))
+    from dask import config
     from dask.utils import parse_bytes
 
     setting = "distributed.admin.large-graph-warning-threshold"
     sent = sum(vector.nbytes for vector in vectors if vector is not None)
-    with config.set({setting: parse_bytes(config.get(setting, "10MB")) + 2 * sent}):
+    with config.set({setting: parse_bytes(config.get(setting)) + 2 * sent}):
         return tuple(compute(*tasks))
 
 
