@@ -90,9 +90,11 @@ class Problem:
     little : float
         A gap that is the rounding of its proof ends a fit if it is at most this times
         |f(x)| + |decrease|. With a larger one the fit goes on as long as steps make progress.
+    trials : int
+        A gap that is small enough but an estimate ends a fit only after this many last steps.
     """
 
-    newton_only, little = False, LITTLE
+    newton_only, little, trials = False, LITTLE, 5
 
     def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
         assert atoms.norms is not None

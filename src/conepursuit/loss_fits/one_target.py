@@ -74,12 +74,8 @@ If it promises less, a Newton step is made instead.
 WHOLE = 0.6
 """If more than this share of the columns is wanted, all are chosen; otherwise those wanted."""
 
-RETRY, TRIALS = 0.1, 5
-"""When a last step that failed is tried again, and how often an unproven gap is refused.
-
-It is tried again when a step promises at most RETRY times as much as before. A gap that is small
-enough but an estimate ends a fit only after TRIALS last steps.
-"""
+RETRY = 0.1
+"""A last step that failed is tried again when a step promises this share of what one did before."""
 
 RIDGE = 1e-11
 """The diagonal of a Hessian is raised by this share, which is more than its rounding.
@@ -299,10 +295,10 @@ def fit_newton(
         due = promise <= max(once, rounding) or iteration >= tried + PATIENCE
         if (promise <= near and due) or point.scores.min() >= 0:
             point, gap, proven = closed(problem, point, level, newton.direct)
-            if gap <= level and (proven or trials >= TRIALS):
+            if gap <= level and (proven or trials >= problem.trials):
                 return point, gap, proven, Status.CONVERGED, iteration
             once, trials, tried = RETRY * promise, trials + 1, iteration
-            if promise <= rounding and trials > 2 * TRIALS:
+            if promise <= rounding and trials > 2 * problem.trials:
                 status = Status.STALLED
                 break
         if iteration == max_iter:

@@ -36,7 +36,7 @@ class RowProblem(Problem):
     No columns are copied. The Hessian at a point comes with the scores there, in one pass.
     """
 
-    newton_only = True
+    newton_only, trials = True, 2
 
     def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
         super().__init__(objective, atoms, penalty)
