@@ -211,6 +211,7 @@ dask.config.get("distributed.comm.timeouts.connect")
 
 def test_more_columns_than_come_with_the_scores(monkeypatch):
     monkeypatch.setattr(rows, "ALL", 4)
+    monkeypatch.setattr(rows.RowProblem, "most_room", 4)
     for case in ("squares", "poisson", "logistic, intercept", "sparse logistic"):
         objective, A, penalty = CASES[case]
         with dask.config.set(scheduler="synchronous"):
@@ -233,6 +234,21 @@ def test_blocks_of_columns_alone_go_to_the_loop():
     assert fit.proven
     assert abs(fit.value - known.value) <= fit.gap + known.gap
     assert fit.n_passes is not None
+
+
+@pytest.mark.parametrize("together", [1, 64])
+def test_a_start_reaches_all_entries_or_says_that_none_does(together, monkeypatch):
+    monkeypatch.setattr(rows, "TOGETHER", together)
+    A = np.repeat(np.eye(5), 8, axis=0) @ np.diag([1.0, 10.0, 1e-3, 1.0, 1.0])
+    A[:, 4] *= -1.0
+    counts = RNG.poisson(9.0, 40) + 1.0
+    with dask.config.set(scheduler="synchronous"):
+        lazy = da.from_array(A, chunks=(15, -1))
+        with pytest.raises(ValueError, match="for every combination of the columns"):
+            nnfit(Poisson(counts), lazy)
+        known = nnfit(Poisson(counts, mask=np.arange(40) >= 32), A, tol=1e-12)
+        fit = nnfit(Poisson(counts, mask=np.arange(40) >= 32), lazy, tol=1e-12)
+    np.testing.assert_allclose(fit.x, known.x, rtol=1e-6)
 
 
 def test_several_targets_and_a_start():

@@ -33,6 +33,10 @@ NEWTON_STEPS = 50
 """Most steps of an initial fit; where classes can be separated there is no end to them."""
 
 
+MOST_FEATURES = 8192
+"""An initial fit has up to this many features; their Hessian takes 0.5 GB in each worker."""
+
+
 def is_lazy(X: Any) -> bool:
     """Return whether X is a Dask array, alone or in an `xarray.DataArray`."""
     return is_dask(inside(X))
@@ -137,6 +141,12 @@ def signed_fit(X: Any, objective: Objective, ridge: float) -> Vector:
     one. A step is halved until f falls.
     """
     atoms = Dictionary(X)
+    if atoms.n_atoms > MOST_FEATURES:
+        raise ValueError(
+            f"an initial fit in blocks makes the Hessian of all features, and takes up to "
+            f"{MOST_FEATURES} of them; got {atoms.n_atoms}. Use ConicRegressor or ConicClassifier, "
+            "or X.compute() where it fits into memory."
+        )
     problem = RowProblem(objective, atoms, 0.0)
     problem.choose(np.ones(atoms.n_atoms, dtype=bool))
     point = problem.at(np.zeros(atoms.n_atoms))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
@@ -92,9 +93,12 @@ class Problem:
         |f(x)| + |decrease|. With a larger one the fit goes on as long as steps make progress.
     trials : int
         A gap that is small enough but an estimate ends a fit only after this many last steps.
+    most_room : int
+        The most atoms that come in at once.
     """
 
     newton_only, little, trials = False, LITTLE, 5
+    most_room = sys.maxsize
 
     def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
         assert atoms.norms is not None

@@ -62,7 +62,7 @@ CLOSE times the decrease so far.
 LEAST_ROOM = 32
 """The most atoms that come in at once: this, a quarter of the rows, or as many as have weight.
 
-The largest of the three counts.
+The largest of the three counts, up to the `most_room` of the problem.
 """
 
 OFFERED = 0.1
@@ -181,7 +181,8 @@ class Newton:
         chosen, slopes = self.problem.chosen, point.scores * self.problem.scale
         used, least = point.weights > 0, min(0.0, float(slopes.min()))
         # Of many more atoms than rows few will have weight.
-        room = max(LEAST_ROOM, len(point.x) // 4, int(np.count_nonzero(used)))
+        most = max(LEAST_ROOM, len(point.x) // 4, int(np.count_nonzero(used)))
+        room = min(most, self.problem.most_room)
         bar = 0.0 if room >= len(slopes) else min(0.0, float(np.partition(slopes, room)[room]))
         wanted = used | (slopes < min(STEEP * least, bar))
         count, held = np.count_nonzero(wanted), np.count_nonzero(wanted[chosen])

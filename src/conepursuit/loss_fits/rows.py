@@ -26,8 +26,12 @@ from conepursuit.rounding import resolution
 ALL = 512
 """With up to this many columns, the pass that brings scores brings the Hessian of all of them.
 
-With more it brings that of the columns which were chosen for the last step.
+With more it brings that of the columns which were chosen for the last step, to which at most this
+many come at once: the Hessian of a step must fit into the memory of a worker.
 """
+
+TOGETHER = 64
+"""How many atoms a start takes in at once, where f is infinite at the origin."""
 
 
 class RowProblem(Problem):
@@ -36,7 +40,7 @@ class RowProblem(Problem):
     No columns are copied. The Hessian at a point comes with the scores there, in one pass.
     """
 
-    newton_only, trials = True, 2
+    newton_only, trials, most_room = True, 2, ALL
 
     def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
         super().__init__(objective, atoms, penalty)
@@ -47,22 +51,38 @@ class RowProblem(Problem):
         self._model: tuple[Any, Array, Array] = None, none, np.empty((0, 0))
 
     def start(self) -> Point:
-        """Return the origin, or the best multiple of the sum of all atoms, each of length one.
+        """Return the origin or, where f is infinite there, the best multiple of a sum of atoms.
 
-        In memory a few atoms are looked for in place of all. Here each would be a pass.
+        Notes
+        -----
+        It is found as `best_multiple` finds one, with many atoms at a time: those that descend most
+        from a small multiple of the array of ones, on the entries that no atom reaches yet. They
+        have length one.
         """
-        origin = self.at(np.zeros(len(self.norms)))
+        weights, x = np.zeros(len(self.norms)), np.zeros(self.matrix.shape[0])
+        origin = self.at(weights)
         if isfinite(origin.value):
             return origin
-        x = self.product(self.scale)
-        best = ray_minimum(self.objective, x, self.penalty * float(self.scale.sum()))
-        if best is None:
-            raise ValueError(
-                f"{self.objective!r} is infinite at the origin and at all multiples of the sum of "
-                "the columns of A: some entry of the data is positive where that is zero or "
-                "negative. Mask such entries, or add a column that reaches them."
-            )
-        return self.at(best * self.scale)
+        inside = np.ones_like(x)
+        level = ray_minimum(self.objective, inside, 0.0)
+        while level is not None:
+            margin = level * (1e-6 if weights.any() else 0.9)
+            wanted = self.objective.value_and_gradient(x + margin * inside)[1] * (x <= 0)
+            slopes = np.where(weights > 0, 0.0, self._slopes(wanted) * self.scale)
+            best = np.argsort(slopes, kind="stable")[:TOGETHER]
+            best = best[slopes[best] < 0]
+            if not len(best):
+                break
+            weights[best] = self.scale[best]
+            x = self.product(weights)
+            multiple = ray_minimum(self.objective, x, self.penalty * float(weights.sum()))
+            if multiple is not None:
+                return self.at(multiple * weights)
+        raise ValueError(
+            f"{self.objective!r} is infinite for every combination of the columns of A, as far as "
+            "can be seen: some entry of the data is positive where all of them are zero. Mask such "
+            "entries, or add a column that reaches them."
+        )
 
     def product(self, weights: Vector) -> Array:
         if not weights.any():
