@@ -91,8 +91,10 @@ def assert_same(fit, known):
     np.testing.assert_allclose(fit.x, known.x, atol=1e-6 * np.abs(known.x).max())
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize(
+    ("case", "scheduler"),
+    [*((case, "synchronous") for case in CASES), ("squares", "threads"), ("huber", "threads")],
+)
 def test_fits_are_those_in_memory(case, scheduler):
     objective, A, penalty = CASES[case]
     known = nnfit(objective, A, penalty=penalty, tol=1e-12)

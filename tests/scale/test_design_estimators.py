@@ -9,10 +9,13 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from conepursuit import (
     ConicClassifier,
+    ConicCoder,
     ConicRegressor,
     ConicRegressorCV,
+    LeastSquares,
     NonnegativeGarroteClassifier,
     NonnegativeGarroteRegressor,
+    nnfit,
 )
 
 dask = pytest.importorskip("dask")
@@ -81,8 +84,8 @@ def assert_close(found, known):
         np.testing.assert_array_equal(found, known)
 
 
-@pytest.mark.parametrize("matrix", [X, THIN, X.astype(np.float32)], ids=["dense", "thin", "brief"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("matrix", [X, THIN], ids=["dense", "thin"])
 @pytest.mark.filterwarnings("ignore:ConicClassifier predicts:UserWarning")
 def test_fits_and_predictions_are_those_in_memory(case, matrix, monkeypatch):
     estimator, y, weights = CASES[case]
@@ -133,13 +136,39 @@ def test_what_belongs_to_rows_may_be_a_dask_array_too():
     assert named.classes_.tolist() == ["high", "low", "middle"]
 
 
-def test_integers_and_empty_blocks():
+def test_labelled_arrays_are_matched_by_their_rows():
+    xarray = pytest.importorskip("xarray")
+    names = np.arange(M)
+    lazy = xarray.DataArray(blocks_of(X), dims=("row", "feature"), coords={"row": names})
+    y = xarray.DataArray(Y[::-1], dims="row", coords={"row": names[::-1]})
+    with dask.config.set(scheduler="synchronous"):
+        model = ConicRegressor(alpha=0.01).fit(lazy, y)
+        assert_same(model, ConicRegressor(alpha=0.01).fit(X, Y))
+        assert_close(model.predict(lazy).compute(), model.predict(X))
+        fit = nnfit(LeastSquares(y), lazy[:, :5])
+    np.testing.assert_allclose(fit.x, nnfit(LeastSquares(Y), X[:, :5]).x, atol=1e-6)
+
+
+def test_other_numbers_and_empty_blocks():
+    brief = X.astype(np.float32)
+    with dask.config.set(scheduler="synchronous"):
+        model = ConicRegressor("huber").fit(blocks_of(brief), Y)
+    assert_same(model, ConicRegressor("huber").fit(brief, Y))
     whole = np.round(9 * X).astype(int)
     with dask.config.set(scheduler="synchronous"):
         lazy = da.from_array(whole, chunks=((200, 0, M - 200), -1))
         model = ConicRegressor().fit(lazy, Y)
         assert_same(model, ConicRegressor().fit(whole, Y))
         np.testing.assert_allclose(model.predict(lazy).compute(), model.predict(whole), rtol=1e-12)
+
+
+def test_codes_of_samples_in_blocks():
+    atoms = RNG.random((5, N))
+    known = ConicCoder(atoms, alpha=0.1).fit(X).transform(X)
+    with dask.config.set(scheduler="synchronous"):
+        codes = ConicCoder(atoms, alpha=0.1).fit(blocks_of(X)).transform(blocks_of(X))
+        assert isinstance(codes, da.Array)
+        np.testing.assert_allclose(codes.compute(), known, atol=1e-9)
 
 
 def test_a_lazy_score_is_that_in_memory():

@@ -35,10 +35,12 @@ def problem_of(objective: Any, A: Any, penalty: Any) -> tuple[Any, Cone]:
         )
     if type(A) is np.ndarray and not A.flags.forc:
         A = np.ascontiguousarray(A)  # in another process it would be, with other last bits
-    if is_dask(inside(A)) and A.ndim == 2 and A.numblocks[0] > 1:
-        A = whole_targets(inside(A), 1, "A")
     if not isinstance(A, Dictionary):
-        A = Dictionary(aligned(A, objective.row_labels, "A", "the data"))
+        A = aligned(A, objective.row_labels, "A", "the data")
+        blocks = inside(A)
+        if is_dask(blocks) and blocks.ndim == 2 and min(blocks.numblocks) > 1:
+            A = whole_targets(blocks, 1, "A")
+        A = Dictionary(A)
     atoms: Dictionary = A
     cone = Cone(atoms, penalty=float(penalty) if is_number(penalty) else penalty)
     rows = tuple(objective.shape)
