@@ -70,14 +70,10 @@ class ProgressBar:
             self._task = None
 
 
-@contextmanager
-def closing_after(callback: Any) -> Iterator[None]:
-    """Call the method `close` of a callback at the end, after an error too, if it has one."""
-    try:
-        yield
-    finally:
-        if hasattr(callback, "close"):
-            callback.close()
+def close(callback: Any) -> None:
+    """Call the method `close` of a callback, if it has one."""
+    if callback is not None and hasattr(callback, "close"):
+        callback.close()
 
 
 def rich_progress() -> Any:

@@ -3,7 +3,7 @@
 - ``base``: `AtomSet`, a set with its oracle, and `Atoms`, a batch of its members.
 - ``vectors``: batches of vectors, kept in one append-only ``table``; `UnitVectors`,
   `NonnegativeSphere`.
-- ``dictionary``: the columns of a matrix of any kind.
+- ``dictionary``: the columns of a matrix of any kind; ``block_dictionary``: of a Dask array.
 - ``rank_one``: rank-one matrices; ``power`` is their oracle, with its proof. ``rank_one_tensor``:
   rank-one tensors.
 - ``combined``, ``custom``: `Symmetric` and `Union`; sets from a user's oracle, and rough oracles.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, count
-from conepursuit.callbacks import closing_after
+from conepursuit.callbacks import close
 from conepursuit.least_squares.audit import check_weighted
 from conepursuit.least_squares.large import Callback
 from conepursuit.least_squares.many import ManyTargets
@@ -149,7 +149,7 @@ def nnls(
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
     max_steps = 10 * n + 10 if max_iter is None else count(max_iter, "max_iter")
     tol, workers = tolerance(tol), threads(n_jobs)
-    if is_blocks(matrix) and (total is not None or not isinstance(target, np.ndarray)):
+    if is_blocks(matrix) and not (total is None and isinstance(target, np.ndarray)):
         raise ValueError(
             "A in a Dask array does not combine with sum_to=, sum_at_most= or targets in a Dask "
             "array. Use A.compute() if it fits into memory."
@@ -164,10 +164,12 @@ def nnls(
         if total is not None:
             fit = fit_one_sum(matrix, target, total, inexact, max_steps)
         else:
-            with closing_after(callback):
+            try:
                 fit = fit_one(
                     matrix, target, first, inexact, limit, max_steps, tol, callback=callback
                 )
+            finally:
+                close(callback)
         return fit if labels is NO_LABELS else fit.named(labels)
 
     if callback is not None:

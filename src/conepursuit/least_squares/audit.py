@@ -11,7 +11,7 @@ from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.least_squares.large import WorkingSet
 from conepursuit.least_squares.proofs import Proof, dense_column
 from conepursuit.least_squares.survey import surveyed
-from conepursuit.linear import check_finite, matvec, rmatvec
+from conepursuit.linear import check_finite, is_blocks, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import (
     as_vector,
     check_entries,
@@ -170,7 +170,9 @@ def with_best_gap(fit: NNLSResult, matrix: Any, b: Vector, inexact: float, name:
     audit = certificate_of(matrix, b, fit.x, inexact, name)
     if not audit.proven or (fit.proven and fit.gap <= audit.gap):
         return fit
-    return NNLSResult(fit.x, fit.rnorm, fit.dual, audit.gap, True, fit.status, fit.n_iter)
+    better = NNLSResult(fit.x, fit.rnorm, fit.dual, audit.gap, True, fit.status, fit.n_iter)
+    better.n_passes = matrix.passes if is_blocks(matrix) else None
+    return better
 
 
 def lost_to_weights(inexact: float, units: SafeUnits) -> bool:

@@ -9,7 +9,7 @@ from conepursuit.least_squares.audit import certificate_of, lost_to_weights, wit
 from conepursuit.least_squares.large import Callback, fit_large
 from conepursuit.least_squares.path import fit_greedily
 from conepursuit.least_squares.whole import fit_whole, is_small
-from conepursuit.linear import check_finite, is_blocks, matvec, rmatvec
+from conepursuit.linear import check_finite, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import check_entries
 from conepursuit.matrix_fits.results import NNLSResult
 from conepursuit.matrix_fits.safe_units import SafeUnits
@@ -41,8 +41,8 @@ def fit_one(
         fit = fit_greedily(matrix, b, start, inexact, limit, max_steps, callback)
     else:
         fit = fit_large(matrix, b, start, inexact, max_steps, tol, callback)
-    if fit is not None and is_blocks(matrix):
-        return fit  # it has tried all that an audit would
+    if fit is not None and fit.n_passes and fit.status in (Status.CONVERGED, Status.STOPPED):
+        return fit  # an audit takes some passes, for a gap that is small enough or not asked for
     if fit is not None:
         return with_best_gap(fit, matrix, b, inexact, name)
     check_finite(matrix, "A")

@@ -73,6 +73,8 @@ def is_dask(array: Any) -> bool:
 
 def is_blocks(matrix: Any) -> bool:
     """Return whether something is a `BlockMatrix`, which is a Dask array as a matrix."""
+    if type(matrix) is np.ndarray:
+        return False
     loaded = sys.modules.get("conepursuit.linear.blocks")
     return loaded is not None and isinstance(matrix, loaded.BlockMatrix)
 

@@ -7,6 +7,7 @@ arrives.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from warnings import warn
@@ -145,14 +146,39 @@ class BlockMatrix:
 
         stacked = np.stack(vectors) if vectors else np.empty((0, self.shape[0]))
         given = delayed(Question(function, stacked, options), traverse=False, pure=False)
-        known: list[Any] = self._facts or [None] * self.column_blocks
-        asked = [self._asked(j, known[j], given) for j in range(self.column_blocks)]
         self.passes += 1.0
         if self._facts is not None:
-            return list(compute(*asked))
+            return self._ask_again(given)
+        asked = [self._asked(j, None, given) for j in range(self.column_blocks)]
         both = persist(*asked)  # the facts stay where they are, the answers return
         answers = list(compute(*(each[0] for each in both)))
         self._facts = list(persist(*(each[1] for each in both)))
+        return answers
+
+    def _ask_again(self, given: Any) -> list[Any]:
+        """Put a question to all blocks when their facts are known."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        assert self._facts is not None
+        groups = blocks_in_one_place(self.array) if len(self._rows) == 1 else None
+        if groups is None:
+            return list(
+                compute(*(self._asked(j, facts, given) for j, facts in enumerate(self._facts)))
+            )
+        tasks = [
+            delayed(_all_answered, pure=False)(
+                [self._blocks[0, j] for j in group],
+                [Place(self._rows[0], self._columns[j], self.name) for j in group],
+                [self._facts[j] for j in group],
+                given,
+            )
+            for group in groups
+        ]
+        answers: list[Any] = [None] * self.column_blocks
+        for group, found in zip(groups, compute(*tasks), strict=True):
+            for j, answer in zip(group, found, strict=True):
+                answers[j] = answer
         return answers
 
     def _asked(self, j: int, facts: Any, given: Any) -> Any:
@@ -247,6 +273,31 @@ def check_blocks(array: Any, name: str) -> Any:
     return array
 
 
+def blocks_in_one_place(array: Any) -> list[list[int]] | None:
+    """Return the blocks of a row that one task can look at, for each thread of a cluster.
+
+    Those are blocks that are in the memory of one worker already: a task for each of them would
+    cost more than a look at it. None where some block is not in the memory of a cluster.
+    """
+    if "distributed" not in sys.modules:
+        return None
+    from distributed.client import futures_of
+
+    found: Any = futures_of(array)  # type: ignore[no-untyped-call]  # distributed has few types
+    futures = {future.key: future for future in found}
+    keys = array.__dask_keys__()[0]
+    if not all(key in futures for key in keys):
+        return None
+    client = futures[keys[0]].client
+    owners, threads = client.who_has(list(futures.values())), client.nthreads()
+    held: dict[Any, list[int]] = {}
+    for j, key in enumerate(keys):
+        own = owners.get(key) or ("",)
+        held.setdefault(own[0], []).append(j)
+    parts = ((own, max(1, threads.get(place, 1))) for place, own in held.items())
+    return [own[i::count] for own, count in parts for i in range(min(count, len(own)))]
+
+
 def _slices(sizes: tuple[int, ...]) -> list[slice]:
     """Return the ranges that chunks of these sizes cover."""
     ends = np.cumsum(sizes).tolist()
@@ -310,6 +361,14 @@ def _answered(block: Any, place: Place, facts: Facts | None, given: Question) ->
     known = found if facts is None else facts
     answer = given.function(products, known, place.columns.start, take, **given.options)
     return answer if found is None else (answer, found)
+
+
+def _all_answered(
+    blocks: list[Any], places: list[Place], facts: list[Facts], given: Question
+) -> Any:
+    """Return the answers of several blocks that have whole columns."""
+    each = zip(blocks, places, facts, strict=True)
+    return [_answered(block, place, known, given) for block, place, known in each]
 
 
 def _combined(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from conepursuit.arrays import is_finite
 from conepursuit.atoms.base import AtomSet
-from conepursuit.callbacks import closing_after
+from conepursuit.callbacks import close
 from conepursuit.checkpoints import Saved
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import Algorithm
@@ -201,11 +201,12 @@ def minimize(
     run, given = _begun(objective, domain, algorithm, start)
     limits = Limits(max_iter, tol, max_time, max_atoms)
     watch = _Watch(limits, callback, algorithm.monotone, given, domain.atoms)
-    with closing_after(callback):
-        try:
-            status = watch.follow(run)
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
+    try:
+        status = watch.follow(run)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    finally:
+        close(callback)
     state = watch.last if status.success else watch.best
     if state is None:  # the run ended before its first state
         if status is Status.INTERRUPTED:
