@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 from conepursuit.arrays import EPS, Array, Vector, inside
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import as_matrix, check_finite, is_dask, is_sparse, matvec, rmatvec
-from conepursuit.linear.blocks import _as_block
+from conepursuit.linear.blocks import as_block
 from conepursuit.linear.rows import stacked
 from conepursuit.loss_fits.rows import RowProblem
 from conepursuit.matrix_fits.lazy import Sent, whole_targets
@@ -55,17 +55,17 @@ def checked_design(
         raise ValueError(f"X must have two axes, samples and features; got shape {X.shape}.")
     X = whole_targets(X, 1, "X")
     validate_data(estimator, X, skip_check_array=True)
-    y = _check_y(_in_memory(y), multi_output=multi_output, y_numeric=y_numeric, estimator=estimator)
+    y = _check_y(_computed(y), multi_output=multi_output, y_numeric=y_numeric, estimator=estimator)
     check_consistent_length(X, y)
     return X, y
 
 
-def _in_memory(array: Any) -> Any:
+def _computed(array: Any) -> Any:
     """Return a Dask array as a NumPy array, and anything else as it is."""
     return inside(array).compute() if is_lazy(array) else array
 
 
-def in_memory(estimator: Any, X: Any, advice: str) -> None:
+def refuse_dask(estimator: Any, X: Any, advice: str) -> None:
     """Raise a ValueError if X is a Dask array, which the estimator does not take."""
     if is_lazy(X):
         raise ValueError(f"{type(estimator).__name__} takes no Dask array here. {advice}")
@@ -91,7 +91,7 @@ def times_columns(X: Any, factors: Vector) -> Any:
 
 
 def _times_columns(block: Any, factors: Vector) -> Any:
-    block = _as_block(block, "X")
+    block = as_block(block, "X")
     return sparse.csr_array(block) * factors[None] if is_sparse(block) else block * factors
 
 
@@ -127,7 +127,7 @@ def _column_facts(block: Any, weights: Vector) -> Array:
 
 
 def _moved(block: Any, means: Vector, constant: Array) -> Array:
-    moved = _as_block(block, "X") - means
+    moved = as_block(block, "X") - means
     moved[:, constant] = 0.0
     return moved
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.estimators.classification import LinearClassifier
-from conepursuit.estimators.design import in_memory, is_lazy, signed_fit, times_columns
+from conepursuit.estimators.design import is_lazy, refuse_dask, signed_fit, times_columns
 from conepursuit.estimators.linear import (
     ALGORITHMS,
     LinearFit,
@@ -129,7 +129,7 @@ class Garrote:
             )
         Z = times_columns(X, beta)
         if self.algorithm == COORDINATE_DESCENT:
-            in_memory(self, X, 'Use algorithm="fcmp".')
+            refuse_dask(self, X, 'Use algorithm="fcmp".')
             fit = _by_coordinates(Z, loss, settings)
         else:
             (fit,) = fit_linear(Z, loss, settings)

@@ -14,7 +14,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.linear.blas import ONE_BLAS_THREAD
-from conepursuit.linear.blocks import BlockMatrix, Place, _as_block
+from conepursuit.linear.blocks import BlockMatrix, Place, as_block
 
 ADDED = 8
 """How many answers one task adds up; so few of them are in one place at a time."""
@@ -84,7 +84,7 @@ def _computed(tasks: list[Any], vectors: tuple[Vector | None, ...]) -> tuple[Any
 def _answered(function: Callable[..., Any], block: Any, place: Place, parts: list[Any]) -> Any:
     try:
         with ONE_BLAS_THREAD:
-            return function(_as_block(block, place.name), *parts)
+            return function(as_block(block, place.name), *parts)
     except ValueError as error:
         where = f"{place.rows.start}:{place.rows.stop}"
         raise ValueError(f"in the block of rows {where} of {place.name}: {error}") from error
