@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from conepursuit import (
@@ -192,6 +192,15 @@ def test_the_peers_agree():
     plain = LinearRegression().fit(X, Y)
     np.testing.assert_allclose(garrote.initial_.coef_, plain.coef_, atol=1e-10)
     assert garrote.initial_.predict(X) == pytest.approx(plain.predict(X))
+
+
+def test_initial_fits_that_are_exact_or_have_no_end():
+    with dask.config.set(scheduler="synchronous"):
+        exact = NonnegativeGarroteRegressor().fit(blocks_of(X), X @ W + 1.0)
+        np.testing.assert_allclose(exact.initial_.predict(X), X @ W + 1.0, rtol=1e-12)
+        separable = NonnegativeGarroteClassifier(initial="ordinary", fit_intercept=False)
+        with pytest.warns(ConvergenceWarning, match="the initial fit did not converge"):
+            separable.fit(blocks_of(X[:, :1] - 0.5), X[:, 0] > 0.5)
 
 
 def test_bad_input_is_refused_with_its_place():

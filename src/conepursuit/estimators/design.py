@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lstsq
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     _check_y,
     check_consistent_length,
@@ -32,6 +34,8 @@ from conepursuit.objectives import Objective
 NEWTON_STEPS = 50
 """Most steps of an initial fit; where classes can be separated there is no end to them."""
 
+REFINED = 3
+"""Most steps of an initial fit by least squares: the first is exact up to rounding."""
 
 MOST_FEATURES = 8192
 """An initial fit has up to this many features; their Hessian takes 0.5 GB in each worker."""
@@ -151,7 +155,7 @@ def signed_fit(X: Any, objective: Objective, ridge: float) -> Vector:
     problem.choose(np.ones(atoms.n_atoms, dtype=bool))
     point = problem.at(np.zeros(atoms.n_atoms))
     weights, x, value, scores = point.weights, point.x, point.value, point.scores
-    for _ in range(NEWTON_STEPS):
+    for _ in range(REFINED if objective.quadratic else NEWTON_STEPS):
         hessian = problem.hessian(x)
         hessian[np.diag_indices_from(hessian)] += ridge
         slopes = scores + ridge * weights
@@ -169,6 +173,15 @@ def signed_fit(X: Any, objective: Objective, ridge: float) -> Vector:
             step *= 0.5
         weights, x, value = after, x + step * vector, there
         scores = problem.scores(gradient, x)
+    else:
+        if objective.quadratic:
+            return weights
+        warn(
+            f"the initial fit did not converge in {NEWTON_STEPS} steps. Classes that can be "
+            'separated have no best coefficients; use initial="ridge".',
+            ConvergenceWarning,
+            stacklevel=4,
+        )
     return weights
 
 
