@@ -56,12 +56,13 @@ def expected_rounding(m: int) -> float:
 
 
 def resolution(m: int) -> float:
-    """Return the share of f(0) = ||b||^2 / 2 below which gaps of least squares are not improved.
+    """Return the share of f(0), ||b||^2 / 2 in least squares, below which gaps are not improved.
 
     It is 256 times `product_rounding`. Plain arithmetic proves gaps of a few times
     `product_rounding` of f(0), and larger ones where weights cancel. A gap up to the share returned
     is kept. For a larger one other functionals are tried and products are computed in twice the
-    precision, which takes as long as a few more solves.
+    precision, which takes as long as a few more solves. Fits with other losses end there if the
+    gap is that of rounding.
     """
     return 261.0 * UNIT * (m + 8)
 

@@ -2,6 +2,7 @@
 
 - ``linear``: a loss and the parameters of an estimator become one call of `nnls`, `nnfit` or
   `minimize`; ``regression``, ``classification``, ``coding`` and ``cross_validation`` stand on it.
+- ``design``: design matrices in Dask arrays.
 - ``garrote``: the non-negative garrote.
 - ``factorization`` and ``tensor``: `GreedyNMF` and `GreedyCP`, around `conepursuit.factorization`;
   ``greedy`` has what they share.

@@ -14,6 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.estimators.design import (
+    checked_design,
+    is_lazy,
+    lazily,
+    product,
+    transposed_product,
+)
 from conepursuit.estimators.linear import LinearFit, Settings, fit_linear, warn_unless_converged
 from conepursuit.estimators.regression import SPARSE, LinearPredictor, keep, rows_of
 from conepursuit.objectives import Logistic
@@ -27,8 +34,9 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n_samples, n_features)
-            One atom per column.
+        X : array_like, sparse matrix or Dask array of shape (n_samples, n_features)
+            One atom per column. A Dask array with blocks of whole rows, dense or sparse, is read
+            in a few passes, and predictions for one are Dask arrays.
         y : array_like of shape (n_samples,)
             Classes. Where X and y are tables of pandas, their rows are matched by their labels;
             labels that differ are refused.
@@ -37,12 +45,15 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         """
         settings = self._settings()
         y, sample_weight = rows_of(X, y, sample_weight)
-        X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
+        if is_lazy(X):
+            X, y = checked_design(self, X, y)
+        else:
+            X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
         check_classification_targets(y)
         weights = None
         if sample_weight is not None or self.class_weight is not None:
             weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                sample_weight, y, dtype=np.float64, ensure_non_negative=True
             ) * compute_sample_weight(self.class_weight, y)
         counted = y if weights is None else y[weights > 0]
         self.classes_ = np.unique(y)
@@ -69,11 +80,13 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
     ) -> LinearFit:
         """Fit one class, where y is True, against the rest."""
 
+    @lazily
     def decision_function(self, X: Any) -> Array:
         """Return the log-odds of the second class, or those of each class against the rest."""
         scores = self._linear(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @lazily
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; those of more than two are scaled to sum to one."""
         odds = self.decision_function(X)
@@ -84,11 +97,13 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         even = np.full_like(shares, 1.0 / shares.shape[1])
         return np.divide(shares, sums, out=even, where=sums > 0)
 
+    @lazily
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @lazily
     def predict(self, X: Any) -> Array:
         """Return the most probable class for the rows of X."""
         scores = self.decision_function(X)
@@ -181,11 +196,11 @@ class ConicClassifier(LinearClassifier):
 
     def _warn_of_one_answer(self, X: Any, y: Array, weights: Vector | None, fit: LinearFit) -> None:
         """Warn if all rows get one class, though features with the opposite sign would help."""
-        odds = np.asarray(X @ fit.coef) + fit.intercept
+        odds = product(X, fit.coef) + fit.intercept
         if (odds > 0).any() and (odds <= 0).any():
             return
         rows = np.ones(len(y)) if weights is None else weights
-        slopes = np.asarray(X.T @ (rows * (expit(odds) - y))) / rows.sum()
+        slopes = transposed_product(X, rows * (expit(odds) - y)) / rows.sum()
         against, names = int(np.count_nonzero(slopes > self.alpha)), self.classes_.tolist()
         if against:
             warn(

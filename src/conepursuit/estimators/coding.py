@@ -13,7 +13,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from conepursuit.arrays import Array
+from conepursuit.arrays import Array, inside
+from conepursuit.estimators.design import is_lazy, lazily
 from conepursuit.estimators.linear import Settings, fit_linear, warn_unless_converged
 from conepursuit.objectives import LeastSquares
 
@@ -66,7 +67,10 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def fit(self, X: Any, y: Any = None) -> ConicCoder:
         """Check the dictionary and the samples; there is nothing to learn."""
         Settings.of(self)
-        X = validate_data(self, X, dtype=np.float64)
+        if is_lazy(X):
+            validate_data(self, inside(X), skip_check_array=True)
+        else:
+            X = validate_data(self, X, dtype=np.float64)
         atoms = self._dictionary()
         if atoms.shape[1] != X.shape[1]:
             raise ValueError(
@@ -86,8 +90,12 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         atoms: Array = check_array(self.dictionary, dtype=np.float64, input_name="dictionary")
         return atoms
 
+    @lazily
     def transform(self, X: Any) -> Array:
-        """Return the codes of the rows of X, shape (n_samples, n_atoms)."""
+        """Return the codes of the rows of X, shape (n_samples, n_atoms).
+
+        Those of a Dask array are one.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         # The loss is a sum, that of `fit_linear` a mean over the features.

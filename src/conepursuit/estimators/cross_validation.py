@@ -12,6 +12,7 @@ from sklearn.model_selection import check_cv
 
 from conepursuit.arrays import Array, Vector, is_integer, is_number
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.estimators.design import refuse_dask
 from conepursuit.estimators.linear import (
     ConicPath,
     LinearFit,
@@ -124,6 +125,7 @@ class ConicRegressorCV(LinearRegressor):
             raise ValueError(f"eps must lie between 0 and 1; got {self.eps!r}.")
         if is_integer(self.alphas) and self.alphas < 1:
             raise ValueError(f"alphas must be penalties, or how many; got {self.alphas!r}.")
+        refuse_dask(self, X, "Fit ConicRegressor with several alpha, and compare on rows held out.")
         settings = Settings.of(self, max_atoms=self.max_atoms)
         X, y, weights = checked(self, X, y, sample_weight, multi_output=False)
         X = X if isinstance(X, np.ndarray) else sparse.csr_array(X)

@@ -21,11 +21,13 @@ from sklearn.utils.validation import has_fit_parameter
 from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.estimators.classification import LinearClassifier
+from conepursuit.estimators.design import is_lazy, refuse_dask, signed_fit, times_columns
 from conepursuit.estimators.linear import (
     ALGORITHMS,
     LinearFit,
     Settings,
     fit_linear,
+    intercept_of,
     prepared,
     single_fit,
     total_weight,
@@ -91,6 +93,31 @@ class Garrote:
             raise ValueError(f"initial must be a linear {kind}; got {type(self.initial).__name__}.")
         return clone(self.initial)
 
+    def _fit_initial(
+        self, initial: Any, X: Any, y: Array, weights: Vector | None, loss: EntrywiseLoss
+    ) -> Vector:
+        """Fit the initial estimator, and return its coefficients.
+
+        For an X in a Dask array they are found block by block, as scikit-learn would read it whole.
+        """
+        if not is_lazy(X):
+            fit_with_weights(initial, X, y, weights)
+        else:
+            if not isinstance(self.initial, str):
+                raise ValueError(
+                    'initial must be "ordinary" or "ridge" for an X in a Dask array; got '
+                    f"{type(self.initial).__name__}."
+                )
+            columns, objective, means = prepared(X, loss, self.fit_intercept)
+            ridge = self.initial_alpha if self.initial == "ridge" else 0.0
+            coef = signed_fit(columns, objective, ridge)
+            initial.coef_, initial.n_features_in_ = coef, len(coef)
+            initial.intercept_ = intercept_of(coef, objective, columns, means)
+            if is_classifier(initial):
+                initial.coef_, initial.classes_ = coef[None], np.array([False, True])
+                initial.intercept_ = np.array([initial.intercept_])
+        return np.asarray(initial.coef_, dtype=np.float64).reshape(-1)
+
     def _shrunk(
         self, X: Any, loss: EntrywiseLoss, beta: Vector, settings: Settings
     ) -> tuple[LinearFit, Vector]:
@@ -100,8 +127,9 @@ class Garrote:
                 f"the initial estimator must have one coefficient for each of the {X.shape[1]} "
                 f"features; its coef_ has shape {beta.shape}."
             )
-        Z = X * beta if isinstance(X, np.ndarray) else sparse.csc_array(X) * beta[None]
+        Z = times_columns(X, beta)
         if self.algorithm == COORDINATE_DESCENT:
+            refuse_dask(self, X, 'Use algorithm="fcmp".')
             fit = _by_coordinates(Z, loss, settings)
         else:
             (fit,) = fit_linear(Z, loss, settings)
@@ -204,8 +232,8 @@ class NonnegativeGarroteRegressor(Garrote, LinearRegressor):
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n_samples, n_features)
-            The features.
+        X : array_like, sparse matrix or Dask array of shape (n_samples, n_features)
+            The features; a Dask array as for `ConicRegressor`.
         y : array_like of shape (n_samples,)
             What to predict.
         sample_weight : array_like of shape (n_samples,), optional
@@ -217,9 +245,9 @@ class NonnegativeGarroteRegressor(Garrote, LinearRegressor):
             LinearRegression(fit_intercept=self.fit_intercept),
             Ridge(self.initial_alpha, fit_intercept=self.fit_intercept),
         )
-        fit_with_weights(self.initial_, X, y, weights)
-        beta = np.asarray(self.initial_.coef_, dtype=np.float64).reshape(-1)
-        fit, factors = self._shrunk(X, LeastSquares(y, weights=weights), beta, settings)
+        loss = LeastSquares(y, weights=weights)
+        beta = self._fit_initial(self.initial_, X, y, weights, loss)
+        fit, factors = self._shrunk(X, loss, beta, settings)
         warn_unless_converged(type(self).__name__, [fit])
         keep(self, [fit], single=True)
         self.shrinkage_ = factors
@@ -288,8 +316,8 @@ class NonnegativeGarroteClassifier(Garrote, LinearClassifier):
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n_samples, n_features)
-            The features.
+        X : array_like, sparse matrix or Dask array of shape (n_samples, n_features)
+            The features; a Dask array as for `ConicClassifier`.
         y : array_like of shape (n_samples,)
             Classes.
         sample_weight : array_like of shape (n_samples,), optional
@@ -314,9 +342,9 @@ class NonnegativeGarroteClassifier(Garrote, LinearClassifier):
             LogisticRegression(C=np.inf, **options),
             LogisticRegression(C=1.0 / self.initial_alpha, **options),
         )
-        fit_with_weights(initial, X, y, weights)
-        beta = np.asarray(initial.coef_, dtype=np.float64).reshape(-1)
-        fit, factors = self._shrunk(X, Logistic(y, weights=weights), beta, settings)
+        loss = Logistic(y, weights=weights)
+        beta = self._fit_initial(initial, X, y, weights, loss)
+        fit, factors = self._shrunk(X, loss, beta, settings)
         self._parts.append((factors, initial))
         return fit
 

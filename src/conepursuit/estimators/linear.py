@@ -13,7 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conepursuit.arrays import EPS, Array, Vector, count, is_number
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.estimators.design import centred_blocks, product
 from conepursuit.least_squares.api import nnls
+from conepursuit.linear import is_dask
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.loss_fits.path import PathProblem, fit_with_path
 from conepursuit.losses import loss_named, named_losses
@@ -142,9 +144,15 @@ def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFi
     fastest way is taken. Least squares of dense data without a penalty go to `nnls`, other fits to
     `nnfit`, both for all targets at once; with a limit on the atoms, the path of `nnfit_path` is
     kept. An algorithm other than FCMP needs the generic loop, and so does the path of a plain
-    least-squares fit with a limit.
+    least-squares fit with a limit. A Dask array goes to `nnfit`.
     """
     greedy = settings.algorithm != "fcmp" or settings.max_atoms is not None
+    if greedy and is_dask(X):
+        raise ValueError(
+            f"an X in a Dask array is fitted by all its columns, with FCMP; got algorithm="
+            f"{settings.algorithm!r} and max_atoms={settings.max_atoms!r}. Use alpha= for few "
+            "coefficients, or X.compute()."
+        )
     plain, many = not settings.alpha and isinstance(X, np.ndarray), len(loss.shape) == 2
     plain = plain and settings.algorithm == "fcmp" and (many or not greedy)
     if isinstance(loss, LeastSquares) and plain:
@@ -192,6 +200,8 @@ def centred(X: Any, weights: Vector | None) -> tuple[Any, Vector]:
     digits. One that is constant, up to rounding, becomes zero: it would be another intercept.
     Sparse columns stay as they are, with means of 0.
     """
+    if is_dask(X):
+        return centred_blocks(X, weights)
     if not isinstance(X, np.ndarray):
         return X, np.zeros(X.shape[1])
     means: Vector = np.average(X, axis=0, weights=weights)
@@ -203,10 +213,14 @@ def centred(X: Any, weights: Vector | None) -> tuple[Any, Vector]:
 
 def with_intercept(fit: LinearFit, objective: Objective, X: Any, means: Vector) -> LinearFit:
     """Return a fit to columns from `prepared` with the intercept for the columns of the user."""
+    return replace(fit, intercept=intercept_of(fit.coef, objective, X, means))
+
+
+def intercept_of(coef: Vector, objective: Objective, X: Any, means: Vector) -> float:
+    """Return the intercept for the columns of the user, 0 where the objective has none."""
     if not isinstance(objective, FreeIntercept):
-        return fit
-    b = objective.intercept(X @ fit.coef) - float(means @ fit.coef)
-    return replace(fit, intercept=b)
+        return 0.0
+    return objective.intercept(product(X, coef)) - float(means @ coef)
 
 
 def total_weight(loss: EntrywiseLoss) -> float:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from conepursuit.arrays import Array
+from conepursuit.estimators.design import checked_design, is_lazy, lazily
 from conepursuit.estimators.linear import (
     LinearFit,
     Settings,
@@ -41,6 +42,7 @@ class LinearPredictor(BaseEstimator):
 class LinearRegressor(RegressorMixin, LinearPredictor):
     """A linear regression; a subclass defines `fit`."""
 
+    @lazily
     def predict(self, X: Any) -> Array:
         """Return the predictions for the rows of X."""
         return self._linear(X)
@@ -156,8 +158,9 @@ class ConicRegressor(LinearRegressor):
 
         Parameters
         ----------
-        X : array_like or sparse matrix of shape (n_samples, n_features)
-            One atom per column.
+        X : array_like, sparse matrix or Dask array of shape (n_samples, n_features)
+            One atom per column. A Dask array with blocks of whole rows, dense or sparse, is read
+            in a few passes, and predictions for one are Dask arrays.
         y : array_like of shape (n_samples,) or (n_samples, n_targets)
             What to predict. Where X and y are tables of pandas, their rows are matched by their
             labels; labels that differ are refused.
@@ -183,16 +186,22 @@ class ConicRegressor(LinearRegressor):
 def checked(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool
 ) -> tuple[Any, Array, Array | None]:
-    """Return the data of a regression as float64; the weights are None if none are given."""
+    """Return the data of a regression as float64; the weights are None if none are given.
+
+    An X in a Dask array is one afterwards.
+    """
     y, sample_weight = rows_of(X, y, sample_weight)
-    X, y = validate_data(
-        estimator, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True,
-        multi_output=multi_output,
-    )  # fmt: skip
+    if is_lazy(X):
+        X, y = checked_design(estimator, X, y, multi_output=multi_output, y_numeric=True)
+    else:
+        X, y = validate_data(
+            estimator, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True,
+            multi_output=multi_output,
+        )  # fmt: skip
     y = np.asarray(y, dtype=np.float64)
     if sample_weight is None:
         return X, y, None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     return X, y, weights
 
 

@@ -304,7 +304,7 @@ def _slices(sizes: tuple[int, ...]) -> list[slice]:
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-def _as_block(block: Any, name: str) -> Any:
+def as_block(block: Any, name: str) -> Any:
     """Return a block as a float array, or as it is if it is sparse."""
     if is_sparse(block):
         return block
@@ -318,7 +318,7 @@ def _measured(
 ) -> tuple[Array, Facts | None]:
     """Return the products of a block with the vectors of a question, and its facts if wanted."""
     with ONE_BLAS_THREAD:
-        block, vectors = _as_block(block, place.name), given.vectors[:, place.rows]
+        block, vectors = as_block(block, place.name), given.vectors[:, place.rows]
         if not first_time:
             return _products(block, vectors), None
         return _first_measures(block, place, vectors)
@@ -345,7 +345,7 @@ def _first_measures(block: Any, place: Place, vectors: Array) -> tuple[Array, Fa
         where = f"{rows.start}:{rows.stop}, {columns.start}:{columns.stop}"
         check_finite(block, f"the block [{where}] of {place.name}")
     zero = squares == 0
-    for j in np.flatnonzero(zero):
+    for j in np.flatnonzero(zero) if block.shape[0] else ():  # a block may have no rows
         zero[j] = not abs(column(block, int(j))).max()
     others = _products(block, vectors[1:])
     return np.vstack([products[None], others])[: len(vectors)], Facts(squares, sums, zero)
@@ -395,7 +395,7 @@ def _all_products(products: Array, *_: Any) -> Array:
 
 def _taken(block: Any, places: Array, name: str) -> list[Any]:
     """Return columns of a block."""
-    block = _as_block(block, name)
+    block = as_block(block, name)
     if is_sparse(block) and len(places):
         block = block.tocsc()
     return [column(block, int(j)) for j in places]
@@ -414,17 +414,17 @@ def _joined(parts: list[Any]) -> Any:
 
 def _row_of_products(block: Any, along: Array) -> Array:
     with ONE_BLAS_THREAD:
-        return rmatvec(_as_block(block, "A"), along[:, 0])[None]
+        return rmatvec(as_block(block, "A"), along[:, 0])[None]
 
 
 def _scaled_rows(block: Any, rows: Array) -> Any:
-    block = _as_block(block, "A")
+    block = as_block(block, "A")
     return block.multiply(rows).tocsc() if is_sparse(block) else rows * block
 
 
 def _part_of_sum(block: Any, places: Array, weights: Vector) -> Vector:
     with ONE_BLAS_THREAD:
-        return matvec(_as_block(block, "A")[:, places], weights)
+        return matvec(as_block(block, "A")[:, places], weights)
 
 
 @rmatvec.register(BlockMatrix)

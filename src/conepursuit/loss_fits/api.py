@@ -15,7 +15,7 @@ import numpy as np
 from conepursuit.arrays import Array, Vector, count
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import matvec
-from conepursuit.loss_fits.arguments import in_safe_units, problem_of
+from conepursuit.loss_fits.arguments import check_in_memory, in_safe_units, problem_of
 from conepursuit.loss_fits.many import fit_together
 from conepursuit.loss_fits.path import fit_few
 from conepursuit.loss_fits.single import fit_single
@@ -49,9 +49,10 @@ def nnfit(
         f, a function of A x, such as ``Poisson(counts)``. A loss over entries may have a matrix of
         data, with one target per column. If that is a Dask array, alone or in an
         `xarray.DataArray`, every attribute of the result is one too, and nothing is computed yet.
-    A : array_like, scipy.sparse matrix or LinearOperator, shape (m, n)
+    A : array_like, scipy.sparse matrix, LinearOperator or Dask array, shape (m, n)
         One atom per column. Where A and the data of the objective are tables of pandas or xarray,
-        their rows are matched by their labels; labels that differ are refused.
+        their rows are matched by their labels; labels that differ are refused. A Dask array is
+        read in a few passes, block by block; the blocks, dense or sparse, should be whole rows.
     penalty : float
         lambda >= 0.
     max_atoms : int, optional
@@ -91,9 +92,14 @@ def nnfit(
     shape = (atoms.n_atoms, *objective.shape[1:])
     first = None if start is None else weights_of(start, shape, "start", limit)
     labels = Labels(atoms.column_labels, objective.column_labels)
+    if limit is not None:
+        check_in_memory(atoms, "max_atoms=")
+    passes = getattr(atoms.matrix, "passes", None)
     safe, units = in_safe_units(cone)
     if units is None:
         fit = _fit(objective, cone, first, tol, steps, workers, limit)
+        if passes is not None:
+            fit = replace(fit, n_passes=atoms.matrix.passes - passes)
         return replace(fit, labels=labels)
     scaled = safe.atoms
     assert isinstance(scaled, Dictionary)

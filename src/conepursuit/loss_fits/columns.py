@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, isfinite
 from typing import Any
 
@@ -19,6 +21,7 @@ from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.objectives.base import Objective, check_real
 from conepursuit.pursuit.certify import allowance
 from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.results import LITTLE
 from conepursuit.pursuit.starts import best_multiple
 from conepursuit.rounding import product_rounding
 
@@ -83,7 +86,19 @@ class Problem:
         Which columns are copied, for the next steps.
     columns : matrix
         The copy of them.
+    newton_only : bool
+        Whether all steps are Newton steps, since products with the matrix are dear.
+    little : float
+        A gap that is the rounding of its proof ends a fit if it is at most this times
+        |f(x)| + |decrease|. With a larger one the fit goes on as long as steps make progress.
+    trials : int
+        A gap that is small enough but an estimate ends a fit only after this many last steps.
+    most_room : int
+        The most atoms that come in at once.
     """
+
+    newton_only, little, trials = False, LITTLE, 5
+    most_room = sys.maxsize
 
     def __init__(self, objective: Objective, atoms: Dictionary, penalty: float) -> None:
         assert atoms.norms is not None
@@ -99,13 +114,13 @@ class Problem:
 
         Where f or its gradient is infinite, the value is inf and the scores are NaN.
         """
-        x = matvec(self.matrix, weights)
+        x = self.product(weights)
         value, gradient = self.objective.value_and_gradient(x)
         check_real(value, gradient)
         size = float(weights.sum())
         if not (isfinite(value) and is_finite(gradient)):
             return Point(weights, x, inf, gradient, np.full(len(weights), np.nan), size)
-        return Point(weights, x, value, gradient, self.scores(gradient), size)
+        return Point(weights, x, value, gradient, self.scores(gradient, x), size)
 
     def start(self) -> Point:
         """Return the origin, or the best multiple of a few atoms where f is infinite there."""
@@ -117,8 +132,15 @@ class Problem:
         weights[list(found.atoms.keys)] = found.weights
         return self.at(weights)
 
-    def scores(self, gradient: Array) -> Vector:
-        """Return the slopes of all weights, with the penalty."""
+    def product(self, weights: Vector) -> Array:
+        """Return A w."""
+        return matvec(self.matrix, weights)
+
+    def scores(self, gradient: Array, x: Array | None = None) -> Vector:
+        """Return the slopes of all weights along a gradient, with the penalty.
+
+        x is where it is the gradient of f, if the Hessian may be asked for there.
+        """
         return rmatvec(self.matrix, gradient) + self.penalty
 
     def rounding(self, point: Point) -> float:
@@ -142,6 +164,19 @@ class Problem:
         if sparse.issparse(self.matrix) or 2 * len(used) < len(weights):
             return matvec(abs(self.matrix[:, used]), weights[used])
         return matvec(np.abs(self.matrix), weights)
+
+    def absolute_slopes(self, columns: Array, entries: Array) -> Vector:
+        """Return |A|' v for some columns; the rounding of their scores is a small share of it."""
+        return rmatvec(abs(self.matrix[:, columns]), entries)
+
+    @cached_property
+    def functional(self) -> tuple[Array, Vector] | None:
+        """A positive functional on the entries that count, and what it surely is on each atom."""
+        t = self.atoms.positive_functional()
+        if t is None:
+            return None
+        t = t * self.objective.counted
+        return t, rmatvec(self.matrix, t) - self.atoms.noise(t) * self.norms
 
     def choose(self, wanted: Array) -> None:
         """Copy the columns where `wanted` is True into `columns`."""

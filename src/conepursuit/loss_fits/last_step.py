@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 from conepursuit.arrays import EPS, Array, Vector, magnitude, norm
-from conepursuit.linear import rmatvec
 from conepursuit.loss_fits.columns import SLACK_ROUNDINGS, Point, Problem
 from conepursuit.pursuit.certify import allowance, least_tilt
 from conepursuit.rounding import product_rounding
@@ -87,7 +86,7 @@ def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
         # An atom may have only entries at which u is far smaller than its norm, or zero.
         entries = np.maximum(np.abs(u), np.abs(point.gradient) * (u != 0))
         rounding = product_rounding(len(u)) + 4 * EPS
-        errors[close] = rounding * rmatvec(abs(problem.matrix[:, close]), entries)
+        errors[close] = rounding * problem.absolute_slopes(close, entries)
         errors[close] += moved * problem.norms[close]
     firm = scores - errors - 4 * EPS * penalty
     trials: list[tuple[Any, float]] = []
@@ -95,11 +94,9 @@ def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:
     if least >= 0:
         trials.append((0.0, largest))
     else:
-        functional = problem.atoms.positive_functional()
-        if functional is not None:
-            functional = functional * objective.counted
-            products = rmatvec(problem.matrix, functional)
-            shift = least_tilt(firm, products - problem.atoms.noise(functional) * problem.norms)
+        if problem.functional is not None:
+            functional, products = problem.functional
+            shift = least_tilt(firm, products)
             trials += [((1 + 8 * EPS) * shift * functional, largest)] if shift < inf else []
         if penalty:
             trials.append((0.0, (1 - 4 * EPS) * penalty / (penalty - least)))

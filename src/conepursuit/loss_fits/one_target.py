@@ -15,12 +15,12 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.linear import is_blocks
 from conepursuit.loss_fits.columns import Point, Problem
 from conepursuit.loss_fits.last_step import closed
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.certify import own_rounding
 from conepursuit.pursuit.iterate import Line
-from conepursuit.pursuit.results import LITTLE
 from conepursuit.pursuit.steps import damped
 from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
 from conepursuit.status import Status
@@ -62,7 +62,7 @@ CLOSE times the decrease so far.
 LEAST_ROOM = 32
 """The most atoms that come in at once: this, a quarter of the rows, or as many as have weight.
 
-The largest of the three counts.
+The largest of the three counts, up to the `most_room` of the problem.
 """
 
 OFFERED = 0.1
@@ -74,12 +74,8 @@ If it promises less, a Newton step is made instead.
 WHOLE = 0.6
 """If more than this share of the columns is wanted, all are chosen; otherwise those wanted."""
 
-RETRY, TRIALS = 0.1, 5
-"""When a last step that failed is tried again, and how often an unproven gap is refused.
-
-It is tried again when a step promises at most RETRY times as much as before. A gap that is small
-enough but an estimate ends a fit only after TRIALS last steps.
-"""
+RETRY = 0.1
+"""A last step that failed is tried again when a step promises this share of what one did before."""
 
 RIDGE = 1e-11
 """The diagonal of a Hessian is raised by this share, which is more than its rounding.
@@ -108,7 +104,7 @@ class Newton:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.direct = problem, False
+        self.problem, self.direct = problem, problem.newton_only
         self.moves = self.turns = np.empty((0, len(problem.norms)))
         self.promises: list[float] = []
 
@@ -162,7 +158,7 @@ class Newton:
         whole = len(chosen) == len(weights) and not problem.brief
         fresh = self.direct or (len(self.promises) + 1) % FRESH == 0 or whole
         if fresh:
-            scores = problem.scores(gradient)
+            scores = problem.scores(gradient, x)
         else:
             scores = point.scores.copy()
             scores[chosen] = problem.slopes(gradient) + problem.penalty
@@ -185,7 +181,8 @@ class Newton:
         chosen, slopes = self.problem.chosen, point.scores * self.problem.scale
         used, least = point.weights > 0, min(0.0, float(slopes.min()))
         # Of many more atoms than rows few will have weight.
-        room = max(LEAST_ROOM, len(point.x) // 4, int(np.count_nonzero(used)))
+        most = max(LEAST_ROOM, len(point.x) // 4, int(np.count_nonzero(used)))
+        room = min(most, self.problem.most_room)
         bar = 0.0 if room >= len(slopes) else min(0.0, float(np.partition(slopes, room)[room]))
         wanted = used | (slopes < min(STEEP * least, bar))
         count, held = np.count_nonzero(wanted), np.count_nonzero(wanted[chosen])
@@ -281,7 +278,7 @@ def fit_newton(
     -------
     Point, gap, proven, status, n_iter
     """
-    problem = Problem(objective, atoms, penalty)
+    problem = problem_on(objective, atoms, penalty)
     newton, first = Newton(problem), problem.start()
     point = first if start is None else problem.at(np.where(problem.norms > 0, start, 0.0))
     if not isfinite(point.value):
@@ -291,7 +288,7 @@ def fit_newton(
     status, iteration = Status.MAX_ITER, 0
     for iteration in range(max_iter + 1):
         decrease = reference - point.total(penalty)
-        little = LITTLE * (abs(point.value) + abs(decrease))
+        little = problem.little * (abs(point.value) + abs(decrease))
         own = own_rounding(objective, point.x, point.value)
         rounding = max(2 * own, min(problem.rounding(point), little))
         level = max(tol * decrease, rounding)
@@ -299,10 +296,10 @@ def fit_newton(
         due = promise <= max(once, rounding) or iteration >= tried + PATIENCE
         if (promise <= near and due) or point.scores.min() >= 0:
             point, gap, proven = closed(problem, point, level, newton.direct)
-            if gap <= level and (proven or trials >= TRIALS):
+            if gap <= level and (proven or trials >= problem.trials):
                 return point, gap, proven, Status.CONVERGED, iteration
             once, trials, tried = RETRY * promise, trials + 1, iteration
-            if promise <= rounding and trials > 2 * TRIALS:
+            if promise <= rounding and trials > 2 * problem.trials:
                 status = Status.STALLED
                 break
         if iteration == max_iter:
@@ -319,6 +316,15 @@ def fit_newton(
         scale = abs(point.value) + abs(reference)
         status = Status.STATIONARY if gap <= STATIONARY_SHARE * scale < inf else status
     return point, gap, proven, status, iteration
+
+
+def problem_on(objective: Objective, atoms: Dictionary, penalty: float) -> Problem:
+    """Return the problem for the kind of matrix that the atoms are columns of."""
+    if not is_blocks(atoms.matrix):
+        return Problem(objective, atoms, penalty)
+    from conepursuit.loss_fits.rows import RowProblem
+
+    return RowProblem(objective, atoms, penalty)
 
 
 def inside(problem: Problem, point: Point, first: Point) -> Point:

@@ -12,7 +12,7 @@ import numpy as np
 from conepursuit.arrays import Array, Vector, count
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import matvec
-from conepursuit.loss_fits.arguments import in_safe_units, problem_of
+from conepursuit.loss_fits.arguments import check_in_memory, in_safe_units, problem_of
 from conepursuit.loss_fits.many import fit_together
 from conepursuit.loss_fits.selection import Choice, Selection
 from conepursuit.loss_fits.single import by_the_generic_loop, fit_single, has_models
@@ -186,6 +186,8 @@ def nnfit_path(
     [[2], [0, 1]]
     """
     objective, cone = problem_of(objective, A, penalty)
+    assert isinstance(cone.atoms, Dictionary)
+    check_in_memory(cone.atoms, "nnfit_path")
     safe, units = in_safe_units(cone)
     if not has_models(objective, safe):
         raise ValueError(
@@ -193,7 +195,6 @@ def nnfit_path(
             "minimize with FCMP() and max_atoms=."
         )
     assert isinstance(safe.atoms, Dictionary)
-    assert isinstance(cone.atoms, Dictionary)
     n, labels = safe.atoms.n_atoms, Labels(cone.atoms.column_labels)
     most = min(count(max_atoms, "max_atoms"), n)
     first, never = atoms_of_path(forced, forbidden, n, most)

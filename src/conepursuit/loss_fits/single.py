@@ -6,9 +6,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from conepursuit.arrays import Vector
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.linear import is_blocks
 from conepursuit.loss_fits.one_target import fit_newton
 from conepursuit.matrix_fits.results import FitResult
-from conepursuit.objectives import Objective
+from conepursuit.objectives import EntrywiseLoss, FreeIntercept, Objective
 from conepursuit.pursuit.algorithms import FCMP
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.solve import minimize
@@ -16,10 +17,17 @@ from conepursuit.status import Status
 
 
 def has_models(objective: Objective, cone: Cone) -> bool:
-    """Return whether f has a Hessian and A shows its columns, as Newton's method needs."""
+    """Return whether f has a Hessian and A shows its columns, as Newton's method needs.
+
+    Of a Dask array it needs blocks of whole rows, and a Hessian that is diagonal, up to the rank
+    one of an intercept.
+    """
     atoms = cone.atoms
     assert isinstance(atoms, Dictionary)
-    operator = isinstance(atoms.matrix, LinearOperator)
+    matrix = atoms.matrix
+    if is_blocks(matrix):
+        return matrix.column_blocks == 1 and isinstance(objective, EntrywiseLoss | FreeIntercept)
+    operator = isinstance(matrix, LinearOperator)
     return not operator and objective.hessian(objective.origin()) is not None
 
 

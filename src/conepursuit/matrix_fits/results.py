@@ -147,6 +147,8 @@ class FitResult:
         Why the fit ended.
     n_iter : int or array
         How many steps were made.
+    n_passes : float or None
+        For a matrix in a Dask array, how often its blocks were read; None in memory.
     labels : Labels
         The names of the columns of A and of the data, where they are tables; `to_frame` uses them.
     """
@@ -160,6 +162,7 @@ class FitResult:
     proven: Any
     status: Any
     n_iter: Any
+    n_passes: float | None = None
     labels: Labels = field(default_factory=Labels, repr=False)
 
     def __post_init__(self) -> None:

@@ -178,8 +178,9 @@ class FreeIntercept(Objective):
 
     def model(self, x: Array, atoms: Any, others: Any) -> Array:
         diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))
+        products = atoms.weighted_gram(diagonal, others)
         means = [part.inner(diagonal) for part in (atoms, others)]
-        return atoms.weighted_gram(diagonal, others) - np.outer(means[0], means[1] / total)
+        return products - np.outer(means[0], means[1] / total)
 
     def curvatures_along(self, x: Array, matrix: Any) -> Array:
         diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))

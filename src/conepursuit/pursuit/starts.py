@@ -174,7 +174,7 @@ def best_multiple(objective: Objective, domain: Domain) -> Iterate:
         assert best is not None
         return best
     inside = ones(objective.shape, objective.origin())
-    level = _ray_minimum(objective, inside, 0.0)
+    level = ray_minimum(objective, inside, 0.0)
     if level is None:
         raise ValueError(
             f"{objective!r}, or its gradient, is infinite or NaN at the origin, and at every "
@@ -200,7 +200,7 @@ def _multiple(objective: Objective, domain: Domain, atoms: Atoms) -> Iterate | N
     """Return the best multiple of the sum of unit atoms; None if f is infinite on all of them."""
     weights = 1.0 / atoms.norms()
     x = atoms.combine(weights)
-    best = _ray_minimum(objective, x, domain.penalty * float(weights.sum()))
+    best = ray_minimum(objective, x, domain.penalty * float(weights.sum()))
     return None if best is None else Iterate(best * x, atoms, best * weights)
 
 
@@ -224,7 +224,7 @@ def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
     )
 
 
-def _ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:
+def ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:
     """Return the s > 0 that minimises f(s v) + s * charge; None if f is infinite at all s tried."""
 
     def slope(power: float) -> float:
