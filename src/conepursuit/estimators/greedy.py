@@ -38,7 +38,7 @@ Higher ones start from a short fit by least squares.
 SHORT, RAISED = 5, 0.01
 """Sweeps by least squares at the last rank before those of a divergence, and what zeros become.
 
-That is a share of the mean of their component: from zero, multiplicative steps do not move.
+That is a share of the mean of their component; see `FactorLoss.raised`.
 """
 
 BLAS = ThreadpoolController()
@@ -210,7 +210,7 @@ class GreedyFactorization(BaseEstimator, ABC):
         """
         squared = replace(data, divergence=False).loss()
         first = factorize(squared, rank, max_iter=SHORT, tol=0.0, **ways, **options)
-        start = tuple(np.maximum(f, RAISED * f.mean(1, keepdims=True)) for f in first.factors)
+        start = loss.raised(first.factors, RAISED)
         fit = factorize(loss, rank, start=start, max_iter=self.max_iter, tol=self.tol)
         one = loss.first()
         assert one is not None
