@@ -128,7 +128,7 @@ def factorize(
             factors, values, converged = _finished(loss, start, max_iter, tol, shown)
         path.append(values[-1])
     while (rank := len(factors[0])) < n_components:
-        before, last = factors, values[-1]
+        before, last = loss.noted(factors), values[-1]
         more = min(1 + int(growth * rank), n_components - rank)
         if divides:
             more = min(more, rank) or 1
@@ -143,7 +143,7 @@ def factorize(
         else:
             factors, values, converged = _finished(loss, factors, max_iter, tol, shown)
         if values[-1] > last * (1 + ROUNDED):  # the penalty of an atom can exceed its gain
-            factors, values = _padded(loss, before, more), [last]
+            factors, values = _padded(loss, loss.restored(before), more), [last]
         accuracy += deltas
         path += (len(deltas) - 1) * [last] + [values[-1]]
         if watch is not None and watch(factors, values[-1]):

@@ -10,15 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array
-from conepursuit.factorization.data import FactorData, safe_unit
+from conepursuit.factorization.data import safe_unit
 from conepursuit.factorization.lazy_divergence import LazyDivergenceLoss
-from conepursuit.factorization.lazy_rows import Largest, RowBlocks, RowFactor, tiles, visited
+from conepursuit.factorization.lazy_rows import Largest, RowBlocks, tiles, visited
 from conepursuit.factorization.lazy_squared import LazySquaredLoss, Survey
+from conepursuit.factorization.lazy_weights import best_rows, weighed
 from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Penalty
 from conepursuit.matrix_fits.lazy import Sent
-
-WEIGHED = 1 << 21
-"""Entries of a dense block for which W is found at a time."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,7 @@ class LazyFactorData:
 
     def weights(self, G: Array, penalty: Penalty) -> Any:
         """Return the F >= 0 that is best for a given G, of shape (k, m), as a `RowFactor`."""
-        work = partial(_weighed, G=G, penalty=penalty, divergence=self.divergence, unit=self.unit)
-        parts, _ = self.rows.visit(work)
-        return RowFactor(parts, np.ones(len(G)), self.shape[0])
+        return best_rows(self.rows, G, penalty, self.divergence, self.unit)
 
 
 def lazy_weights(X: Any, H: Array, penalty: Penalty, divergence: bool, *, scale: bool) -> Any:
@@ -112,7 +108,7 @@ def _encoded(block: Any, *, H: Array, penalty: Penalty, divergence: bool, scale:
     """Return the rows of W for one block."""
     _, found = _surveyed(block, unit=1.0)
     unit = safe_unit(found["largest"].size) if scale else 1.0
-    F, _ = _weighed(block, G=H, penalty=penalty, divergence=divergence, unit=unit)
+    F, _ = weighed(block, G=H, penalty=penalty, divergence=divergence, unit=unit)
     return np.ascontiguousarray(F.T) * unit
 
 
@@ -139,14 +135,3 @@ def _surveyed(block: Any, *, unit: float) -> Any:
             square += float(np.vdot(entries, entries))
         largest, missing = max(largest, most), missing + int(gaps.sum())
     return None, {"largest": Largest(largest), "square": square, "missing": missing}
-
-
-def _weighed(block: Any, *, G: Array, penalty: Penalty, divergence: bool, unit: float) -> Any:
-    """Return the part of the best F for one block."""
-    F = np.empty((len(G), block.shape[0]))
-    for rows, x in tiles(block, np.float64, unit, WEIGHED):
-        M = None
-        if not sparse.issparse(x) and (gaps := np.isnan(x)).any():
-            x, M = np.where(gaps, 0.0, x), np.where(gaps, 0.0, 1.0)
-        F[:, rows] = FactorData(x, M, divergence).weights(G, penalty)
-    return F, {}

@@ -6,6 +6,7 @@ the second factor is stepped.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from scipy import sparse
 from conepursuit.arrays import Array, Vector
 from conepursuit.factorization import lazy_rows
 from conepursuit.factorization.divergence import LIMIT, NONE, DivergenceLoss
-from conepursuit.factorization.lazy_rows import RowBlocks, RowFactor, Sums, tiles
+from conepursuit.factorization.lazy_rows import RowBlocks, RowFactor, Sums, tile_of, tiles
 from conepursuit.factorization.lazy_squared import Survey
 from conepursuit.factorization.losses import NO_PENALTIES, Factors
 from conepursuit.kernels import factorization as kernels
@@ -49,7 +50,7 @@ class LazyDivergenceLoss(DivergenceLoss):
         self.rows, self.survey = rows, survey
 
     def zeros(self, count: int) -> Factors:
-        first: Any = lazy_rows.zeros(self.rows, count)
+        first: Any = lazy_rows.zeros(self.rows, count, np.float64)
         return first, np.zeros((count, self.shape[1]))
 
     def raised(self, factors: Factors, share: float) -> Factors:
@@ -57,19 +58,18 @@ class LazyDivergenceLoss(DivergenceLoss):
         first: Any = factors[0]
         scale, least = first.scale, share * first.scale * first.sums["total"] / self.shape[0]
 
-        def work(length: int, F: Array) -> Array:
-            raised: Array = np.maximum(scale[:, None] * F, least[:, None])
+        def work(length: int, F: Sequence[Array]) -> Array:
+            raised: Array = np.maximum(tile_of(F, slice(None), scale), least[:, None])
             return raised
 
-        ones = np.ones(len(first))
-        raised: Any = RowFactor(self.rows.keep(work, first), ones, self.shape[0])
+        raised: Any = RowFactor.of(self.rows.keep(work, first), len(first), self.shape[0])
         return (raised, *super().raised(factors[1:], share))
 
     def first(self) -> Factors:
         parts, sums = self._visit(_row_sums)
         total = sums["columns"].sum() or 1.0
-        first: Any = RowFactor(parts, np.full(1, 1.0 / total), self.shape[0])
-        return first, sums["columns"][None]
+        first: Any = RowFactor.of(parts, 1, self.shape[0])
+        return first, sums["columns"][None] / total
 
     def fit(self, factors: Factors) -> float:
         return self._first_step(factors, step=False)[0]
@@ -86,7 +86,7 @@ class LazyDivergenceLoss(DivergenceLoss):
         parts, sums = self._visit(_stepped_block, first, step=step, **options)
         if not step:
             return float(sums["value"]), first
-        stepped: Any = RowFactor(parts, np.ones(len(first)), self.shape[0], sums)
+        stepped: Any = RowFactor.of(parts, len(first), self.shape[0], sums)
         return float(sums["value"]), stepped
 
     def update(self, factors: Factors, axis: int) -> None:
@@ -100,15 +100,15 @@ class LazyDivergenceLoss(DivergenceLoss):
     def _beyond(self, new: Any, old: Any, share: float) -> Any:  # type: ignore[override]
         if share == 0 or not isinstance(new, RowFactor):
             return super()._beyond(new, old, share)
-        scales = new.scale[:, None], old.scale[:, None]
+        scales = new.scale, old.scale
 
-        def work(length: int, one: Array, two: Array) -> Array:
+        def work(length: int, *parts: Sequence[Array]) -> Array:
+            one, two = map(tile_of, parts, 2 * [slice(None)], scales)
             out = np.empty(one.shape)
-            kernels.extrapolate(scales[0] * one, scales[1] * two, share, LIMIT, out)
+            kernels.extrapolate(one, two, share, LIMIT, out)
             return out
 
-        parts = self.rows.keep(work, new, old)
-        return RowFactor(parts, np.ones(len(new)), self.shape[0])
+        return RowFactor.of(self.rows.keep(work, new, old), len(new), self.shape[0])
 
     def cleaned(self, F: Any) -> Any:
         """Return a factor with 0 for entries that are `VANISHING`; that of the rows stays."""
@@ -126,7 +126,14 @@ def _row_sums(block: Any, *, unit: float) -> Any:
 
 
 def _stepped_block(
-    block: Any, F: Array, *, scale: Vector, G: Array, missing: bool, step: bool, unit: float
+    block: Any,
+    F: Sequence[Array],
+    *,
+    scale: Vector,
+    G: Array,
+    missing: bool,
+    step: bool,
+    unit: float,
 ) -> Any:
     """Return the part of the first factor for one block after its step, with the sums.
 
@@ -134,12 +141,12 @@ def _stepped_block(
     derivative by G after it: G steps by their quotient.
     """
     k, n = G.shape
-    new = np.empty(F.shape) if step else None
+    new = np.empty((k, block.shape[0])) if step else None
     sums: Sums = {"value": 0.0}
     if step:
         sums |= {"pull": np.zeros((k, n)), "price": np.zeros((k, n) if missing else (k, 1))}
     for rows, x in tiles(block, np.float64, unit):
-        own, M = scale[:, None] * F[:, rows].astype(np.float64), NONE
+        own, M = tile_of(F, rows, scale), NONE
         if sparse.issparse(x):
             stored = x.data, x.indices, x.indptr
             value = kernels.update_sparse(*stored, own, G, G.sum(axis=1), 0.0, 0.0, step, True)

@@ -6,6 +6,7 @@ of both runs. The vectors for columns are on this machine, those for rows stay i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from conepursuit.atoms.power import (
     unit,
 )
 from conepursuit.factorization import lazy_rows
-from conepursuit.factorization.lazy_rows import Largest, RowBlocks, RowFactor, Sums, tiles
+from conepursuit.factorization.lazy_rows import Largest, RowBlocks, RowFactor, Sums, tile_of, tiles
 from conepursuit.factorization.losses import Found
 from conepursuit.low_rank import FactoredMatrix
 
@@ -166,7 +167,7 @@ def residual_pairs(
         first: Any = left
         R = replace(
             R,
-            first=lazy_rows.stacked(R.rows, [R.first, first]),
+            first=lazy_rows.stacked([R.first, first]),
             second=np.vstack([R.second, weighted]),
         )
         found.append(_alternated(R, rights, stored)[0])
@@ -193,7 +194,7 @@ def _alternated(R: Residual, rights: Array, stored: Any, **asked: Any) -> tuple[
             break
     norm = np.sqrt(sums["squares"])
     scale = np.divide(1.0, norm, out=np.zeros(1), where=norm > 0)
-    left: Any = RowFactor(parts, scale, R.shape[0])
+    left: Any = scale[:, None] * RowFactor.of(parts, 1, R.shape[0])
     return Found(value, (left, rights)), first
 
 
@@ -208,7 +209,7 @@ def _right_vectors(sums: Sums, before: Array) -> tuple[Array, Vector]:
 
 def _block(
     block: Any,
-    F: Array,
+    F: Sequence[Array],
     *,
     scale: Vector,
     G: Array,
@@ -246,8 +247,7 @@ def _block(
     if columns is not None:
         sums["back"], sums["squares"] = np.zeros(columns.shape[::-1]), np.zeros(columns.shape[1])
     for rows, x in tiles(block, kind, unit):
-        own = (scale[:, None] * F[:, rows]).astype(np.float64 if sparse.issparse(x) else kind)
-        R = _residual(x, own, G, missing)
+        R = _residual(x, tile_of(F, rows, scale), G, missing)
         if signed is not None:
             sums["signed"] += (R @ signed.astype(kind)) @ R
         if columns is not None:
@@ -265,7 +265,7 @@ def _residual(x: Any, F: Array, G: Array, missing: bool) -> Any:
     """Return x - F'G, as an array with 0 for missing entries, or kept as factors if x is sparse."""
     if sparse.issparse(x):
         return FactoredMatrix(-F, G, x)
-    model = F.T @ G.astype(F.dtype)
+    model = F.astype(x.dtype, copy=False).T @ G.astype(x.dtype, copy=False)
     np.subtract(x, model, out=model)
     return np.nan_to_num(model, copy=False) if missing else model
 

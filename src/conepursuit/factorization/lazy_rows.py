@@ -119,8 +119,9 @@ class RowFactor:
 
     Parameters
     ----------
-    parts : list
-        For each block an array of shape (k, rows of the block), left where it was computed.
+    parts : list of lists
+        For each block some arrays of shape (components, rows of the block), left where they were
+        computed. Their components, one array after the other, are those of the factor.
     scale : array of shape (k,)
         What the components in the parts are multiplied with.
     length : int
@@ -133,10 +134,15 @@ class RowFactor:
     __array_ufunc__ = None  # so that ``array * factor`` asks this class
 
     def __init__(
-        self, parts: Sequence[Any], scale: Vector, length: int, sums: Sums | None = None
+        self, parts: list[list[Any]], scale: Vector, length: int, sums: Sums | None = None
     ) -> None:
         self.parts, self.scale, self.shape = parts, scale, (len(scale), length)
         self.sums: Sums = {} if sums is None else sums
+
+    @classmethod
+    def of(cls, kept: list[Any], k: int, length: int, sums: Sums | None = None) -> RowFactor:
+        """Return a factor of k components that has one array for each block."""
+        return cls([[each] for each in kept], np.ones(k), length, sums)
 
     def __len__(self) -> int:
         return len(self.scale)
@@ -149,27 +155,34 @@ class RowFactor:
         """Return the factor itself, which nothing changes."""
         return self
 
+    def release(self) -> None:
+        """Let go of the parts, which no one will ask for again."""
+        self.parts = []
 
-def zeros(rows: RowBlocks, count: int) -> RowFactor:
-    """Return a factor with so many components that are zero."""
+
+def zeros(rows: RowBlocks, count: int, stored: Any) -> RowFactor:
+    """Return a factor with so many components that are zero, stored with this dtype."""
 
     def work(length: int) -> Array:
-        return np.zeros((count, length))
+        return np.zeros((count, length), dtype=stored)
 
-    return RowFactor(rows.keep(work), np.ones(count), rows.shape[0])
+    return RowFactor.of(rows.keep(work), count, rows.shape[0])
 
 
-def stacked(rows: RowBlocks, factors: Sequence[RowFactor]) -> RowFactor:
-    """Return a factor with the components of several, one after the other."""
-    held = [factor for factor in factors if len(factor)]
-    if len(held) == 1:
-        return held[0]
+def stacked(factors: Sequence[RowFactor]) -> RowFactor:
+    """Return a factor with the components of several, one after the other; nothing is copied."""
+    held = [factor for factor in factors if len(factor)] or factors[:1]
+    parts = [
+        [each for part in own for each in part]
+        for own in zip(*(f.parts for f in held), strict=True)
+    ]
+    return RowFactor(parts, np.concatenate([f.scale for f in held]), held[0].shape[1])
 
-    def work(length: int, *parts: Array) -> Array:
-        return np.vstack(parts)
 
-    scale = np.concatenate([factor.scale for factor in held])
-    return RowFactor(rows.keep(work, *held), scale, rows.shape[0])
+def tile_of(F: Sequence[Array], rows: slice, scale: Vector | None = None) -> Array:
+    """Return some columns of a part of a factor, times the scale if there is one, in float64."""
+    own = F[0][:, rows] if len(F) == 1 else np.vstack([each[:, rows] for each in F])
+    return np.multiply(1.0 if scale is None else scale[:, None], own, dtype=np.float64)
 
 
 def tiles(block: Any, kind: Any, unit: float, entries: int = TILE) -> Iterator[tuple[slice, Any]]:

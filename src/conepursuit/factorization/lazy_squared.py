@@ -7,6 +7,7 @@ components are known without a pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +19,8 @@ from conepursuit.arrays import Array, Vector
 from conepursuit.atoms.power import Bounds
 from conepursuit.factorization import lazy_rows
 from conepursuit.factorization.lazy_oracle import Residual, residual_pairs
-from conepursuit.factorization.lazy_rows import RowBlocks, RowFactor, Sums, tiles
+from conepursuit.factorization.lazy_rows import RowBlocks, RowFactor, Sums, tile_of, tiles
+from conepursuit.factorization.lazy_weights import best_rows
 from conepursuit.factorization.losses import FactorLoss, Factors, Found, Penalty
 from conepursuit.factorization.squared import COARSE, INNER, NARROW
 from conepursuit.kernels import factorization as kernels
@@ -80,6 +82,7 @@ class LazySquaredLoss(FactorLoss):
         self.rows, self.survey, self.square = rows, survey, survey.square
         self.coarse = survey.single and NARROW < survey.largest < 1.0 / NARROW
         self.stored = np.float32 if self.coarse else np.float64
+        self._behind: Any = None
 
     @property
     def kind(self) -> Any:
@@ -87,12 +90,12 @@ class LazySquaredLoss(FactorLoss):
         return np.float32 if self.coarse else np.float64
 
     def zeros(self, count: int) -> Factors:
-        first: Any = lazy_rows.zeros(self.rows, count)
+        first: Any = lazy_rows.zeros(self.rows, count, self.stored)
         return first, np.zeros((count, self.shape[1]))
 
     def stacked(self, *parts: Factors) -> Factors:
         firsts: Any = [first for first, _ in parts]
-        first: Any = lazy_rows.stacked(self.rows, firsts)
+        first: Any = lazy_rows.stacked(firsts)
         return first, np.vstack([second for _, second in parts])
 
     def sums(self, factor: Any) -> Sums:
@@ -172,10 +175,22 @@ class LazySquaredLoss(FactorLoss):
         self, ahead: Factors, last: Factors, momentum: float
     ) -> tuple[Factors, Factors, float]:
         first, G = ahead
+        if self._behind is not None and self._behind is not first:
+            # The last sweep began there and lowered the value, since this one begins elsewhere: no
+            # sweep will return to it, though callers may still have a name for it.
+            self._behind.release()
+        self._behind = first
         new: Any = self.fitted_rows(first, G)
         moved = new, G.copy()
         value = self.update(moved, 1)
         return moved, moved, value
+
+    def noted(self, factors: Factors) -> Any:
+        """Return the second factor alone: the first one may be `released`, and is made anew."""
+        return factors[1]
+
+    def restored(self, noted: Any) -> Factors:
+        return best_rows(self.rows, noted, self.penalty(0), False, self.unit), noted
 
     def fitted_rows(self, factor: Any, G: Array) -> RowFactor:
         """Return the factor of the rows after its sweeps for a given G, with its sums: one pass."""
@@ -184,7 +199,7 @@ class LazySquaredLoss(FactorLoss):
             missing=self.survey.missing, kind=self.kind, stored=self.stored, unit=self.unit,
         )  # fmt: skip
         parts, sums = self.rows.visit(work, factor)
-        return RowFactor(parts, np.ones(len(G)), self.shape[0], {**sums, "kind": self.kind})
+        return RowFactor.of(parts, len(G), self.shape[0], {**sums, "kind": self.kind})
 
     def update(self, factors: Factors, axis: int) -> float:
         """Improve the second factor in place, from the sums of the first, and return the value."""
@@ -249,9 +264,8 @@ def _no_sums(k: int, n: int, missing: bool) -> Sums:
     return sums
 
 
-def _add_tile(sums: Sums, x: Any, F: Array) -> None:
+def _add_tile(sums: Sums, x: Any, exact: Array) -> None:
     """Add what a tile of the data and its part of the factor have to the sums."""
-    exact = F.astype(np.float64, copy=False)
     sums["gram"] += exact @ exact.T
     sums["total"] += exact.sum(axis=1)
     if sparse.issparse(x):
@@ -260,30 +274,30 @@ def _add_tile(sums: Sums, x: Any, F: Array) -> None:
     if "grams" in sums:
         there = ~np.isnan(x)
         x = np.where(there, x, 0.0)
-        one, two = np.triu_indices(len(F))
+        one, two = np.triu_indices(len(exact))
         sums["grams"] += (exact[one] * exact[two]) @ there
-    sums["cross"] += F.astype(x.dtype, copy=False) @ x
+    sums["cross"] += exact.astype(x.dtype, copy=False) @ x
 
 
-def _measured(block: Any, F: Array, *, missing: bool, kind: Any, unit: float) -> Any:
+def _measured(block: Any, F: Sequence[Array], *, missing: bool, kind: Any, unit: float) -> Any:
     """Return the sums of a factor for one block."""
-    sums = _no_sums(len(F), block.shape[1], missing)
+    sums = _no_sums(sum(map(len, F)), block.shape[1], missing)
     for rows, x in tiles(block, kind, unit):
-        _add_tile(sums, x, F[:, rows])
+        _add_tile(sums, x, tile_of(F, rows))
     return None, sums
 
 
 def _swept_block(
-    block: Any, F: Array, *, scale: Vector, G: Array, penalty: Penalty, missing: bool, kind: Any,
-    stored: Any, unit: float,
+    block: Any, F: Sequence[Array], *, scale: Vector, G: Array, penalty: Penalty, missing: bool,
+    kind: Any, stored: Any, unit: float,
 ) -> Any:  # fmt: skip
     """Return the part of the first factor for one block after its sweeps, and its sums."""
-    new = np.empty(F.shape, dtype=stored)
+    new = np.empty((len(G), block.shape[0]), dtype=stored)
     gram = G @ G.T + penalty.squared * np.eye(len(G))
     columns = np.ascontiguousarray(G.T.astype(kind))
-    sums = _no_sums(len(F), block.shape[1], missing)
+    sums = _no_sums(len(G), block.shape[1], missing)
     for rows, x in tiles(block, kind, unit):
-        own = np.multiply(scale[:, None], F[:, rows], dtype=np.float64)
+        own = tile_of(F, rows, scale)
         if missing and not sparse.issparse(x):
             there = ~np.isnan(x)
             exact = np.where(there, x, 0.0).astype(np.float64)
@@ -294,15 +308,15 @@ def _swept_block(
                 target -= penalty.linear
             kernels.hals(gram, target, own, INNER)
         new[:, rows] = own
-        _add_tile(sums, x, new[:, rows])
+        _add_tile(sums, x, tile_of([new], rows))  # with the rounding of what is stored
     return new, sums
 
 
-def _remainder(block: Any, F: Array, *, scale: Vector, G: Array, unit: float) -> Any:
+def _remainder(block: Any, F: Sequence[Array], *, scale: Vector, G: Array, unit: float) -> Any:
     """Return ||X - F'G||^2 for one block, without missing entries."""
     total, gram = 0.0, G @ G.T
     for rows, x in tiles(block, np.float64, unit):
-        own = scale[:, None] * F[:, rows].astype(np.float64)
+        own = tile_of(F, rows, scale)
         if sparse.issparse(x):
             model = float(np.vdot(gram @ own, own))
             total += float(np.vdot(x.data, x.data)) + model - 2.0 * float(np.vdot((x @ G.T).T, own))

@@ -137,6 +137,15 @@ class FactorLoss(ABC):
         """
         return tuple(np.maximum(f, share * f.mean(axis=1, keepdims=True)) for f in factors)
 
+    def noted(self, factors: Factors) -> Any:
+        """Return what `restored` needs to return to these factors: the factors themselves."""
+        return factors
+
+    def restored(self, noted: Any) -> Factors:
+        """Return factors that are as good as those that were noted."""
+        factors: Factors = noted
+        return factors
+
     def atoms(self, descent: Any, more: int, rounds: int, extra: Any) -> tuple[list[Found], Bounds]:
         """Return at most so many atoms that descend steeply, and bounds on how steep any is.
 
