@@ -263,6 +263,12 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         factors: Any = None
         if start is not None:
             H = self._checked_start(start, data.shape[1]) / root
+            lazy = not isinstance(data, FactorData)
+            if lazy and data.divergence and len(H) != self.n_components:
+                raise ValueError(
+                    'with loss="kullback_leibler" and a Dask array, start must have all '
+                    f"{self.n_components} components; got {len(H)}."
+                )
             factors = data.weights(H, self._penalties(data.shape)[0]), H
         return Run(factors, None if callback is None else progress)
 

@@ -101,7 +101,7 @@ def lazy_weights(X: Any, H: Array, penalty: Penalty, divergence: bool, *, scale:
 
 
 def _encoded_block(block: Any, *, work: Sent, block_info: Any) -> Any:
-    return visited(work, block, block_info[0]["array-location"][0])
+    return visited(work, (), block, block_info[0]["array-location"][0])
 
 
 def _encoded(block: Any, *, H: Array, penalty: Penalty, divergence: bool, scale: bool) -> Array:

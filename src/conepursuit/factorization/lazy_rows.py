@@ -9,6 +9,7 @@ the first pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -81,14 +82,17 @@ class RowBlocks:
         from dask.delayed import delayed
 
         answers = self._answers(work, factors)
-        *kept, summed = persist(*(answer[0] for answer in answers), _total(delayed, answers))
-        return kept, summed.compute()
+        with self._said_if_lost():
+            *kept, summed = persist(*(answer[0] for answer in answers), _total(delayed, answers))
+            return kept, summed.compute()
 
     def sums(self, work: Callable[..., tuple[Any, Sums]], *factors: RowFactor) -> Sums:
         """Return the second answer of `visit` alone."""
         from dask.delayed import delayed
 
-        found: Sums = _total(delayed, self._answers(work, factors)).compute()
+        total = _total(delayed, self._answers(work, factors))
+        with self._said_if_lost():
+            found: Sums = total.compute()
         return found
 
     def _answers(self, work: Callable[..., Any], factors: Sequence[RowFactor]) -> list[Any]:
@@ -97,8 +101,9 @@ class RowBlocks:
 
         self.passes += 1
         task, sent = delayed(visited, pure=False), delayed(Sent(work), pure=False, traverse=False)
-        parts = zip(self.blocks, self.spans, *(factor.parts for factor in factors), strict=True)
-        return [task(sent, *own) for own in parts]
+        lengths = [len(factor.parts[0]) for factor in factors]
+        parts = zip(self.blocks, self.spans, _side_by_side(factors, len(self.blocks)), strict=True)
+        return [task(sent, lengths, block, span, *own) for block, span, own in parts]
 
     def keep(self, work: Callable[..., Any], *factors: RowFactor) -> list[Any]:
         """Return ``work(length of the block, *parts)`` for every block, left where it is computed.
@@ -108,10 +113,24 @@ class RowBlocks:
         from dask.base import persist
         from dask.delayed import delayed
 
-        sent = delayed(Sent(work), pure=False, traverse=False)
-        parts = [[last - first for first, last in self.spans], *(f.parts for f in factors)]
-        task = delayed(_called, pure=False)
-        return list(persist(*(task(sent, *own) for own in zip(*parts, strict=True))))
+        task, sent = delayed(_called, pure=False), delayed(Sent(work), pure=False, traverse=False)
+        lengths = [len(factor.parts[0]) for factor in factors]
+        parts = zip(self.spans, _side_by_side(factors, len(self.blocks)), strict=True)
+        with self._said_if_lost():
+            return list(persist(*(task(sent, lengths, b - a, *own) for (a, b), own in parts)))
+
+    @contextmanager
+    def _said_if_lost(self) -> Iterator[None]:
+        """Raise a RuntimeError that says what can be done where a cluster is closed or fails."""
+        try:
+            yield
+        except Exception as error:
+            if not type(error).__module__.startswith("distributed"):
+                raise  # what a block has said
+            raise RuntimeError(
+                f"the cluster was lost in pass {self.passes} over X: {error!r}. A fit can go on "
+                "from the last H that its callback has seen: fit(X, start=H)."
+            ) from error
 
 
 class RowFactor:
@@ -221,18 +240,35 @@ def as_block(data: Any) -> Any:
     return data if usual and data.dtype.kind in "fiub" else as_real_array(data, "X")
 
 
-def visited(work: Sent, data: Any, span: tuple[int, int], *parts: Any) -> tuple[Any, Sums]:
-    """Return what the work does with one block; an error says which block it is."""
+def visited(
+    work: Sent, lengths: Sequence[int], data: Any, span: tuple[int, int], *arrays: Array
+) -> Any:
+    """Return what the work does with one block; an error says which block it is.
+
+    `arrays` has the arrays of the parts of all factors; `lengths` says how many each part has.
+    """
     try:
         with ONE_BLAS_THREAD:
-            found: tuple[Any, Sums] = work.function(as_block(data), *parts)
+            return work.function(as_block(data), *_grouped(arrays, lengths))
     except ValueError as error:
         raise ValueError(f"in the rows {span[0]}:{span[1]}, a block of X: {error}") from error
-    return found
 
 
-def _called(work: Sent, *arguments: Any) -> Any:
-    return work.function(*arguments)
+def _called(work: Sent, lengths: Sequence[int], size: int, *arrays: Array) -> Any:
+    return work.function(size, *_grouped(arrays, lengths))
+
+
+def _side_by_side(factors: Sequence[RowFactor], count: int) -> list[list[Any]]:
+    """Return for each block the arrays of all factors; Dask is quicker without lists in lists."""
+    return [[each for factor in factors for each in factor.parts[i]] for i in range(count)]
+
+
+def _grouped(arrays: Sequence[Array], lengths: Sequence[int]) -> Iterator[Sequence[Array]]:
+    """Yield the first so many arrays, and then the next."""
+    start = 0
+    for length in lengths:
+        yield arrays[start : start + length]
+        start += length
 
 
 def _total(delayed: Any, answers: list[Any]) -> Any:
@@ -240,14 +276,14 @@ def _total(delayed: Any, answers: list[Any]) -> Any:
     level, adds = answers, delayed(_first_added, pure=False)
     while len(level) > 1 or level is answers:
         groups = [level[i : i + SPLIT] for i in range(0, len(level), SPLIT)]
-        level, adds = [adds(group) for group in groups], delayed(_added, pure=False)
+        level, adds = [adds(*group) for group in groups], delayed(_added, pure=False)
     return level[0]
 
 
-def _first_added(answers: list[tuple[Any, Sums]]) -> Sums:
-    return _added([sums for _, sums in answers])
+def _first_added(*answers: tuple[Any, Sums]) -> Sums:
+    return _added(*(sums for _, sums in answers))
 
 
-def _added(group: list[Sums]) -> Sums:
+def _added(*group: Sums) -> Sums:
     """Return the sums of several blocks, name by name, in their order."""
     return {name: reduce(add, (each[name] for each in group)) for name in group[0]}
