@@ -82,7 +82,7 @@ class LazySquaredLoss(FactorLoss):
         self.rows, self.survey, self.square = rows, survey, survey.square
         self.coarse = survey.single and NARROW < survey.largest < 1.0 / NARROW
         self.stored = np.float32 if self.coarse else np.float64
-        self._behind: Any = None
+        self._sweep: tuple[Any, ...] = ()
 
     @property
     def kind(self) -> Any:
@@ -175,12 +175,13 @@ class LazySquaredLoss(FactorLoss):
         self, ahead: Factors, last: Factors, momentum: float
     ) -> tuple[Factors, Factors, float]:
         first, G = ahead
-        if self._behind is not None and self._behind is not first:
-            # The last sweep began there and lowered the value, since this one begins elsewhere: no
-            # sweep will return to it, though callers may still have a name for it.
-            self._behind.release()
-        self._behind = first
+        for factor in self._sweep:
+            if factor is not first:
+                # The last sweep led from one factor to the other, and this one begins at `first`:
+                # no sweep returns to the other, though callers may still have a name for it.
+                factor.release()
         new: Any = self.fitted_rows(first, G)
+        self._sweep = first, new
         moved = new, G.copy()
         value = self.update(moved, 1)
         return moved, moved, value
