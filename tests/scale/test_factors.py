@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from conepursuit import GreedyNMF
-from conepursuit.factorization import lazy_rows
+from conepursuit.factorization import lazy_rows, lazy_squared
 from conepursuit.factorization.divergence import DivergenceLoss
 from conepursuit.factorization.greedy import factorize
 from conepursuit.factorization.lazy_data import LazyFactorData
@@ -236,6 +237,21 @@ def test_factors_of_float32_data_are_stored_as_float32():
     loss = LazyFactorData.of(lazy(SINGLE), False, scale=True).loss()
     fit = factorize(loss, 3, max_iter=2)
     assert {part.compute().dtype for (part,) in fit.factors[0].parts} == {np.dtype(np.float32)}
+
+
+def test_two_copies_of_the_factor_of_rows_are_held(monkeypatch):
+    made, held, states, known = [], [], [], lazy_squared._swept_block
+
+    def noted(*args, **options):
+        part, sums = known(*args, **options)
+        made.append(weakref.ref(part))
+        held.append(sum(each() is not None for each in made))
+        return part, sums
+
+    monkeypatch.setattr(lazy_squared, "_swept_block", noted)
+    model = GreedyNMF(3, max_iter=30, tol=0.0).fit(lazy(X), callback=states.append)
+    assert model.n_iter_ > states[-1].sweep  # some sweeps were undone
+    assert max(held) == 2 * len(CHUNKS)
 
 
 def test_nothing_is_left_on_a_cluster(cluster):
