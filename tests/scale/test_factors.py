@@ -282,6 +282,29 @@ def test_what_cannot_be_fitted_better_is_zero():
     np.testing.assert_allclose(costly.reconstruction_err_, np.linalg.norm(X))
 
 
+def test_factors_are_restored_from_what_was_noted():
+    loss = LazyFactorData.of(lazy(X), False, scale=True).loss(BOTH)
+    factors = loss.balanced(factorize(loss, 3, max_iter=2).factors)
+    before = loss.value(factors)
+    assert loss.value(loss.restored(loss.noted(factors))) <= before
+
+
+def test_a_factor_in_blocks_is_extrapolated_with_its_scale():
+    data = LazyFactorData.of(lazy(X), True, scale=True)
+    loss, numbers = data.loss(), RNG.random((2, 2, M)) + 0.1
+    weights = np.array([[2.0], [3.0]])
+
+    def factor(array):
+        return lazy_rows.RowFactor.of(
+            [array[:, first:last] for first, last in data.rows.spans], 2, M
+        )
+
+    found = loss._beyond(weights * factor(numbers[0]), factor(numbers[1]), 0.5)
+    parts = dask.compute(*(part for (part,) in found.parts))
+    known = DivergenceLoss._beyond(weights * numbers[0], numbers[1], 0.5)
+    np.testing.assert_allclose(np.hstack(parts), known)
+
+
 @pytest.mark.parametrize("given", [X, lazy(X)], ids=["memory", "dask"])
 @pytest.mark.parametrize("loss", ["squared_error", "kullback_leibler"])
 def test_a_fit_goes_on_from_what_a_callback_saw(given, loss):
