@@ -201,7 +201,9 @@ def stacked(factors: Sequence[RowFactor]) -> RowFactor:
 def tile_of(F: Sequence[Array], rows: slice, scale: Vector | None = None) -> Array:
     """Return some columns of a part of a factor, times the scale if there is one, in float64."""
     own = F[0][:, rows] if len(F) == 1 else np.vstack([each[:, rows] for each in F])
-    return np.multiply(1.0 if scale is None else scale[:, None], own, dtype=np.float64)
+    if scale is None or np.all(scale == 1.0):
+        return own.astype(np.float64, order="C")
+    return np.multiply(scale[:, None], own, dtype=np.float64)
 
 
 def tiles(block: Any, kind: Any, unit: float, entries: int = TILE) -> Iterator[tuple[slice, Any]]:

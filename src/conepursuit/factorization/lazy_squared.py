@@ -308,8 +308,8 @@ def _swept_block(
             if penalty.linear:
                 target -= penalty.linear
             kernels.hals(gram, target, own, INNER)
-        new[:, rows] = own
-        _add_tile(sums, x, tile_of([new], rows))  # with the rounding of what is stored
+        new[:, rows] = rounded = own.astype(stored, copy=False)
+        _add_tile(sums, x, rounded.astype(np.float64, copy=False))  # what is stored counts
     return new, sums
 
 
