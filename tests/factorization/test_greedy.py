@@ -24,6 +24,7 @@ from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import factorize
 from conepursuit.factorization.held_out import held_out
 from conepursuit.factorization.losses import NO_PENALTIES, Penalty
+from conepursuit.factorization.squared import SquaredLoss
 from conepursuit.kernels import factorization as kernels
 
 
@@ -246,3 +247,17 @@ def test_corrected_lowers_every_loss():
         moved = minimize(f, cone, Corrected(algorithm, sweeps=5), max_iter=4)
         assert (np.diff(moved.trace["value"]) <= 1e-12 * moved.trace["value"][0]).all()
         assert moved.value < plain.value
+
+
+@pytest.mark.parametrize("weights", [(0.3, 0.1), (0.3, 0.0), (0.0, 0.2)])
+def test_balanced_scales_cost_least_and_components_die_in_both_factors(weights):
+    rng = np.random.default_rng(0)
+    F, G = rng.random((3, 7)), 20 * rng.random((3, 5))
+    F[1] = 0.0
+    loss = SquaredLoss(rng.random((7, 5)), (Penalty(*weights), Penalty(*weights[::-1])))
+    left, right = loss.balanced((F, G))
+    np.testing.assert_array_equal(right[1], 0.0)
+    np.testing.assert_allclose(left.T @ right, F.T @ G)
+    least = loss.cost((left, right))
+    for factor in (0.5, 0.99, 1.01, 2.0):
+        assert least <= loss.cost((factor * left, right / factor))

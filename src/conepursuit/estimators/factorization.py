@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,13 +14,37 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from conepursuit.arrays import Array, is_number
-from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
+from conepursuit.arrays import Array, as_float_array, inside, is_number
+from conepursuit.estimators.greedy import RULES, GreedyFactorization, Run, refuse_negative
+from conepursuit.estimators.lazy_factorization import lazy_matrix, refuse_lazy, refuse_weights
 from conepursuit.factorization.data import FactorData
+from conepursuit.factorization.lazy_data import LazyFactorData, lazy_weights
 from conepursuit.factorization.losses import Factors, Penalty
+from conepursuit.linear import is_dask
 
 FAST_SWEEPS, PATH_SWEEPS = 3, 60
 """Most sweeps at each rank on the way up, without and with `path`."""
+
+
+class NMFState(NamedTuple):
+    """How far a fit of `GreedyNMF` is; its `callback` gets one.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that was reached.
+    sweep : int
+        Sweeps at the last rank that have lowered the objective; 0 at ranks below.
+    value : float
+        The objective.
+    H : array of shape (rank, n_features)
+        The components, which `fit` takes as `start`.
+    """
+
+    rank: int
+    sweep: int
+    value: float
+    H: Array
 
 
 class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactorization):
@@ -101,9 +125,15 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         Sweeps made at the last rank.
     n_features_in_ : int
         Number of features.
+    n_passes_ : int
+        Where X was a Dask array, how often `fit` has read all of it.
 
     Notes
     -----
+    X may be a Dask array with dense or sparse blocks, chunked along its rows, that does not fit
+    into memory. `transform` and `fit_transform` then return a Dask array. See ``docs/scale.md``,
+    also for what is not supported.
+
     NaN in X, or weight 0 in the `entry_weight` of `fit` and `transform`, is a missing entry. Where
     X is sparse all entries count, those that are not stored as zeros; a sparse `entry_weight`
     leaves out all it does not store.
@@ -159,36 +189,108 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         self.oracle_rounds = oracle_rounds
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, entry_weight: Any = None) -> GreedyNMF:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        entry_weight: Any = None,
+        start: Any = None,
+        callback: Callable[[NMFState], Any] | None = None,
+    ) -> GreedyNMF:
         """Find H, and W with it.
 
         Parameters
         ----------
-        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+        X : array_like, scipy.sparse matrix or Dask array of shape (n_samples, n_features)
             Non-negative; NaN is missing.
         y : ignored
         entry_weight : array_like or scipy.sparse matrix of shape (n_samples, n_features), optional
             A weight >= 0 for each entry.
+        start : array_like of shape (k, n_features), optional
+            H to go on from, with k components, at most `n_components`; W is made anew, the best for
+            it. Not with `path`.
+        callback : callable, optional
+            Called with an `NMFState` after each rank that is fitted below the last, and after each
+            sweep at the last rank. True stops the fit there. A divergence that starts from least
+            squares has no ranks below.
         """
-        self._fit(X, entry_weight)
+        self._fit(X, entry_weight, start, callback)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, entry_weight: Any = None) -> Array:
-        """Return ``fit(X).transform(X)``."""
-        return self._encoded(self._fit(X, entry_weight))
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        entry_weight: Any = None,
+        start: Any = None,
+        callback: Callable[[NMFState], Any] | None = None,
+    ) -> Any:
+        """Return ``fit(X).transform(X)``; the parameters are those of `fit`."""
+        data = self._fit(X, entry_weight, start, callback)
+        if isinstance(data, FactorData):
+            return self._encoded(data)
+        return self.transform(X)
 
-    def _fit(self, X: Any, entry_weight: Any) -> FactorData:
+    def _fit(self, X: Any, entry_weight: Any, start: Any, callback: Any) -> Any:
         self._check()
-        data = self._data(X, entry_weight, reset=True)
-        if self.correction == "gcd" and data.M is not None:
-            raise ValueError(
-                'correction="gcd" needs all entries of X, of equal weight. Use "auto".'
-            )
-        self._fit_data(data, {})
+        lazy = is_dask(inside(X))
+        if lazy:
+            refuse_lazy(self, self._divergence(), entry_weight)
+            matrix, divergence = lazy_matrix(self, X, reset=True), self._divergence()
+            data: Any = LazyFactorData.of(matrix, divergence, scale=self._plain())
+        else:
+            data = self._data(X, entry_weight, reset=True)
+            if self.correction == "gcd" and data.M is not None:
+                raise ValueError(
+                    'correction="gcd" needs all entries of X, of equal weight. Use "auto".'
+                )
+        self._fit_data(data, {}, self._run(data, start, callback))
+        self.__dict__.pop("n_passes_", None)
+        if lazy:
+            self.n_passes_ = data.rows.passes
         return data
 
+    def _run(self, data: Any, start: Any, callback: Any) -> Run:
+        """Return what a start and a callback of the user mean for the loop over ranks."""
+        root = np.sqrt(data.unit)
+
+        def progress(rank: int, sweep: int, factors: Factors, value: float) -> bool:
+            objective = float(self._in_units(data, np.array(value)))
+            return bool(callback(NMFState(rank, sweep, objective, factors[1] * root)))
+
+        factors: Any = None
+        if start is not None:
+            H = self._checked_start(start, data.shape[1]) / root
+            lazy = not isinstance(data, FactorData)
+            if lazy and data.divergence and len(H) != self.n_components:
+                raise ValueError(
+                    'with loss="kullback_leibler" and a Dask array, start must have all '
+                    f"{self.n_components} components; got {len(H)}."
+                )
+            factors = data.weights(H, self._penalties(data.shape)[0]), H
+        return Run(factors, None if callback is None else progress)
+
+    def _checked_start(self, start: Any, n_features: int) -> Array:
+        """Return H to start from, or raise a ValueError."""
+        H, rank = as_float_array(start, "start"), self.n_components
+        if self.path or rank in RULES:
+            raise ValueError(
+                "start is for one rank that is known: give n_components as a number, and "
+                f"path=False; got n_components={rank!r} and path={self.path!r}."
+            )
+        if H.ndim != 2 or H.shape[1] != n_features or not 1 <= len(H) <= int(rank):
+            raise ValueError(
+                f"start must have 1 to {rank} rows and {n_features} columns, those of "
+                f"components_; got shape {H.shape}."
+            )
+        if H.min() < 0:
+            raise ValueError(f"start must not be negative; the least entry is {H.min():g}.")
+        return H
+
     def _outcome(
-        self, factors: Factors, fit: float, data: FactorData, fixed: Mapping[int, Array]
+        self, factors: Factors, fit: float, data: Any, fixed: Mapping[int, Array]
     ) -> dict[str, Any]:
         unit = np.sqrt(self._scale(data)) if data.divergence else data.unit
         return {
@@ -201,37 +303,49 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
             return PATH_SWEEPS if self.path else FAST_SWEEPS
         return self.rank_sweeps
 
-    def _order(self, shape: tuple[int, ...]) -> list[int]:
-        return [1, 0] if shape[0] > shape[1] else [0, 1]  # X' has the same factors
+    def _order(self, data: Any) -> list[int]:
+        # X' has the same factors; the blocks of a Dask array are along the rows
+        tall = isinstance(data, FactorData) and data.shape[0] > data.shape[1]
+        return [1, 0] if tall else [0, 1]
 
     def _random(self, shape: tuple[int, ...], rng: Any) -> dict[str, Any]:
         return {} if rng is None else {"extra": rng.random_sample(shape[1])}
 
-    def transform(self, X: Any, *, entry_weight: Any = None) -> Array:
+    def transform(self, X: Any, *, entry_weight: Any = None) -> Any:
         """Return the W >= 0 that is best for H, shape (n_samples, n_components).
 
         Parameters
         ----------
         X, entry_weight
-            As in `fit`.
+            As in `fit`. For a Dask array the answer is one too, with the same chunks of rows.
         """
         check_is_fitted(self, "components_")
+        if is_dask(inside(X)):
+            refuse_weights(entry_weight)
+            matrix = lazy_matrix(self, X, reset=False)
+            penalty, divergence = self._penalties(matrix.shape)[0], self._divergence()
+            return lazy_weights(matrix, self.components_, penalty, divergence, scale=self._plain())
         return self._encoded(self._data(X, entry_weight, reset=False))
 
     def _encoded(self, data: FactorData) -> Array:
         penalty = self._penalties(data.shape)[0]
         return data.weights(self.components_, penalty).T * data.unit
 
-    def inverse_transform(self, W: Any) -> Array:
-        """Return W H."""
+    def inverse_transform(self, W: Any) -> Any:
+        """Return W H, a Dask array if W is one."""
         check_is_fitted(self, "components_")
-        weights = check_array(W, dtype=np.float64, accept_sparse=("csr", "csc"), input_name="W")
+        weights: Any = inside(W)
+        lazy = is_dask(weights)
+        if not lazy:
+            sorts = ("csr", "csc")
+            weights = check_array(W, dtype=np.float64, accept_sparse=sorts, input_name="W")
         if weights.shape[1] != len(self.components_):
             raise ValueError(
                 f"W must have a column for each of the {len(self.components_)} components; got "
                 f"shape {weights.shape}."
             )
-        return np.asarray(weights @ self.components_)
+        found = weights @ self.components_
+        return found if lazy else np.asarray(found)
 
     @property
     def _n_features_out(self) -> int:
@@ -258,14 +372,21 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         )
         refuse_negative(X.data if sparse.issparse(X) else X, "GreedyNMF")
         X, M = observed_entries(X, entry_weight)
-        divergence = self._loss_name() == "kullback_leibler"
+        divergence = self._divergence()
         if divergence and M is not None and sparse.issparse(X):
             raise ValueError(
                 "with loss='kullback_leibler' the entry_weight of a sparse X is not supported. "
                 "Give X.toarray() and entry_weight.toarray()."
             )
-        plain = self.alpha_W == 0 and self.alpha_H == 0
-        return FactorData.of(X, M, divergence, scale=plain)
+        return FactorData.of(X, M, divergence, scale=self._plain())
+
+    def _divergence(self) -> bool:
+        """Return whether the loss is the divergence of Kullback and Leibler."""
+        return self._loss_name() == "kullback_leibler"
+
+    def _plain(self) -> bool:
+        """Return whether there are no penalties, so that X may be scaled."""
+        return self.alpha_W == 0 and self.alpha_H == 0
 
     def _check(self) -> None:
         super()._check()

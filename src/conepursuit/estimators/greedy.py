@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from warnings import warn
 
 import numpy as np
@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from conepursuit.arrays import Array, Vector, is_integer
 from conepursuit.factorization.data import FactorData
-from conepursuit.factorization.greedy import Factorization, factorize
+from conepursuit.factorization.greedy import Factorization, Progress, factorize
 from conepursuit.factorization.held_out import choose_rank
 from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Factors, Penalty
 from conepursuit.factorization.sources import count_sources
@@ -38,7 +38,7 @@ Higher ones start from a short fit by least squares.
 SHORT, RAISED = 5, 0.01
 """Sweeps by least squares at the last rank before those of a divergence, and what zeros become.
 
-That is a share of the mean of their component: from zero, multiplicative steps do not move.
+That is a share of the mean of their component; see `FactorLoss.raised`.
 """
 
 BLAS = ThreadpoolController()
@@ -50,6 +50,16 @@ RULES: dict[str, tuple[Callable[..., tuple[int, Vector]], str]] = {
     "sources": (count_sources, "stability_path_"),
 }
 """What chooses a rank, by the value of `n_components`, and the attribute that has its path."""
+
+
+class Run(NamedTuple):
+    """What a caller adds to a fit: factors to start from, and who is shown how it goes on.
+
+    Factors are in the order of the axes of X.
+    """
+
+    start: Factors | None = None
+    progress: Progress | None = None
 
 
 class GreedyFactorization(BaseEstimator, ABC):
@@ -102,10 +112,11 @@ class GreedyFactorization(BaseEstimator, ABC):
         model.n_components_, model._ranks = int(rank), self._ranks[:rank]
         return model
 
-    def _fit_data(self, data: FactorData, fixed: Mapping[int, Array]) -> None:
+    def _fit_data(self, data: Any, fixed: Mapping[int, Array], run: Run | None = None) -> None:
         """Choose the rank if that is asked for, factorise, and set the attributes.
 
-        `fixed` has the factors of axes that are held fixed, with one component per row.
+        `data` are a `FactorData`, or what has its methods. `fixed` has the factors of axes that are
+        held fixed, with one component per row.
         """
         entries = int(np.prod(data.shape, dtype=float))
         rank: Any = self.n_components
@@ -117,9 +128,9 @@ class GreedyFactorization(BaseEstimator, ABC):
         for _, name in RULES.values():
             self.__dict__.pop(name, None)
         with BLAS.limit(limits=1 if entries < THREADED else None, user_api="blas"):
-            self._fit_rank(data, rank, fixed)
+            self._fit_rank(data, rank, fixed, run or Run())
 
-    def _fit_rank(self, data: FactorData, rank: Any, fixed: Mapping[int, Array]) -> None:
+    def _fit_rank(self, data: Any, rank: Any, fixed: Mapping[int, Array], run: Run) -> None:
         seed: Any = self.random_state
         rng = None if seed is None else check_random_state(seed)
         if rank in RULES:
@@ -127,7 +138,7 @@ class GreedyFactorization(BaseEstimator, ABC):
             penalties = self._penalties(data.shape)
             rank, path = choose(data, penalties, draw, algorithm=self.algorithm)
             setattr(self, name, self._in_units(data, path) if choose is choose_rank else path)
-        fit = self._factorize(data, int(rank), rng, fixed)
+        fit = self._factorize(data, int(rank), rng, fixed, run)
         self.rank_path_, self.oracle_accuracy_ = self._in_units(data, fit.path), fit.accuracy
         self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
         self.__dict__.update(self._outcome(fit.factors, fit.fit, data, fixed))
@@ -140,21 +151,21 @@ class GreedyFactorization(BaseEstimator, ABC):
             )
 
     @staticmethod
-    def _scale(data: FactorData) -> float:
+    def _scale(data: Any) -> float:
         """Return the factor that takes the objective to the units of X; it may overflow to inf."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.float64(data.unit) ** (1 if data.divergence else 2))
 
-    def _in_units(self, data: FactorData, path: Vector) -> Vector:
+    def _in_units(self, data: Any, path: Vector) -> Vector:
         """Return objectives in the units of X; where these overflow, 0 stays 0."""
         with np.errstate(invalid="ignore"):
             return np.where(path > 0, self._scale(data) * path, 0.0)
 
     def _factorize(
-        self, data: FactorData, rank: int, rng: Any, fixed: Mapping[int, Array]
+        self, data: Any, rank: int, rng: Any, fixed: Mapping[int, Array], run: Run
     ) -> Factorization:
         """Factorise with the axes in the order that is fastest; return factors in that of X."""
-        order, corrected = self._order(data.shape), self.correction is not None
+        order, corrected = self._order(data), self.correction is not None
         penalties, whole = self._penalties(data.shape), data
         if order != sorted(order):
             data, penalties = data.transposed(order), penalties[::-1]
@@ -163,6 +174,8 @@ class GreedyFactorization(BaseEstimator, ABC):
         if fixed:
             loss.fixed = frozenset(order.index(axis) for axis in fixed)
             options["start"] = started(data, {order.index(a): F for a, F in fixed.items()}, rng)
+        if run.start is not None:
+            options["start"] = tuple(run.start[axis] for axis in order)
 
         def ordered(factors: Factors) -> Factors:
             return tuple(factors[order.index(axis)] for axis in sorted(order))
@@ -173,14 +186,20 @@ class GreedyFactorization(BaseEstimator, ABC):
             self._ranks.append(self._outcome(ordered(factors), fit, whole, fixed))
             return False
 
+        def progress(at: int, sweep: int, factors: Factors, value: float) -> bool:
+            assert run.progress is not None
+            return run.progress(at, sweep, ordered(factors), value)
+
+        if run.progress is not None:
+            options["progress"] = progress
         self._ranks: list[dict[str, Any]] = []
         ways = {
             "algorithm": self.algorithm,
             "growth": self._growth(data),
             "rank_sweeps": self._rank_sweeps() if corrected else 0,
         }
-        short = data.divergence and len(order) == 2 and rank > FEW and not loss.penalised
-        if short and corrected and not self.path:
+        short = data.divergence and len(order) == 2 and not (loss.penalised or "start" in options)
+        if short and corrected and not self.path and (rank > FEW or not loss.splits):
             return self._from_squares(data, loss, rank, ways, options, ordered)
         fit = factorize(
             loss,
@@ -196,7 +215,7 @@ class GreedyFactorization(BaseEstimator, ABC):
 
     def _from_squares(
         self,
-        data: FactorData,
+        data: Any,
         loss: FactorLoss,
         rank: int,
         ways: dict[str, Any],
@@ -209,16 +228,19 @@ class GreedyFactorization(BaseEstimator, ABC):
         the accuracy that the oracle had for least squares.
         """
         squared = replace(data, divergence=False).loss()
+        progress = options.pop("progress", None)
         first = factorize(squared, rank, max_iter=SHORT, tol=0.0, **ways, **options)
-        start = tuple(np.maximum(f, RAISED * f.mean(1, keepdims=True)) for f in first.factors)
-        fit = factorize(loss, rank, start=start, max_iter=self.max_iter, tol=self.tol)
+        start = loss.raised(first.factors, RAISED)
+        fit = factorize(
+            loss, rank, start=start, max_iter=self.max_iter, tol=self.tol, progress=progress
+        )
         one = loss.first()
         assert one is not None
         path = np.full(rank, max(loss.value(one), fit.path[-1]))
         path[-1] = fit.path[-1]
         return replace(fit, factors=ordered(fit.factors), path=path, accuracy=first.accuracy)
 
-    def _growth(self, data: FactorData) -> float:
+    def _growth(self, data: Any) -> float:
         """Return how many atoms join at a time, as a share of those that are there."""
         return 0.0 if self.path else self.growth
 
@@ -228,12 +250,12 @@ class GreedyFactorization(BaseEstimator, ABC):
 
     @abstractmethod
     def _outcome(
-        self, factors: Factors, fit: float, data: FactorData, fixed: Mapping[int, Array]
+        self, factors: Factors, fit: float, data: Any, fixed: Mapping[int, Array]
     ) -> dict[str, Any]:
         """Return the attributes that hold some factors and their loss, by name."""
 
     @abstractmethod
-    def _order(self, shape: tuple[int, ...]) -> list[int]:
+    def _order(self, data: Any) -> list[int]:
         """Return the axes in the order in which they are treated."""
 
     @abstractmethod

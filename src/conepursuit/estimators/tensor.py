@@ -196,8 +196,9 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
             raise ValueError("fixed holds all modes, so that nothing is left to find. Free one.")
         return held
 
-    def _order(self, shape: tuple[int, ...]) -> list[int]:
+    def _order(self, data: FactorData) -> list[int]:
         # the two longest axes come first and last: products along these leave least to do
+        shape = data.shape
         first, last, *others = sorted(range(len(shape)), key=lambda axis: (-shape[axis], -axis))
         return [first, *sorted(others), last]
 

@@ -62,9 +62,7 @@ class FactorData:
     @classmethod
     def of(cls, X: Any, M: Any, divergence: bool, *, scale: bool) -> FactorData:
         """Return the data in units in which their squares are safe, if they may be scaled."""
-        largest = float(X.max()) if min(X.shape) else 0.0
-        safe = largest == 0 or SMALLEST_UNIT < largest < LARGEST_UNIT
-        unit = largest if scale and not safe else 1.0
+        unit = safe_unit(float(X.max())) if scale and min(X.shape) else 1.0
         return cls(X if unit == 1.0 else X / unit, M, divergence, unit)
 
     @property
@@ -206,3 +204,9 @@ class FactorData:
             atoms = G[:, reached].T
             F[:, counts] = nnfit(objective, atoms, penalty=penalty.linear, tol=ROWS).x
         return F
+
+
+def safe_unit(largest: float) -> float:
+    """Return what data are divided by so that their squares are safe, from their largest entry."""
+    safe = largest == 0 or SMALLEST_UNIT < largest < LARGEST_UNIT
+    return 1.0 if safe else largest

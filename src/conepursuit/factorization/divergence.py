@@ -8,7 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.factorization.losses import NO_PENALTIES, FactorLoss, Factors, Penalty, settled
+from conepursuit.factorization.losses import (
+    NO_PENALTIES,
+    FactorLoss,
+    Factors,
+    Penalty,
+    Watch,
+    settled,
+)
 from conepursuit.factorization.squared import SINGLE
 from conepursuit.kernels import factorization as kernels
 from conepursuit.low_rank import FactoredTensor, kept_as_factors, product_at
@@ -103,9 +110,11 @@ class DivergenceLoss(FactorLoss):
         self._step(factors, axis, True, False)
 
     def corrected(
-        self, factors: Factors, sweeps: int, tol: float
+        self, factors: Factors, sweeps: int, tol: float, watch: Watch | None = None
     ) -> tuple[Factors, list[float], bool]:
         """Improve all factors in turn, with extrapolation; the value never rises.
+
+        `watch` is called after every sweep.
 
         Notes
         -----
@@ -129,8 +138,9 @@ class DivergenceLoss(FactorLoss):
             if values and value > values[-1]:
                 return at, values, True  # by rounding: nothing moves
             values.append(value)
-            if sweep == sweeps or settled(values, tol):
-                return ahead, values, sweep < sweeps or sweeps == 0
+            stopped = sweep > 0 and watch is not None and watch(ahead, value)
+            if stopped or sweep == sweeps or settled(values, tol):
+                return ahead, values, stopped or sweep < sweeps or sweeps == 0
             new = [first, *(factor.copy() for factor in ahead[1:])]
             for axis in set(range(1, len(new))) - self.fixed:
                 self.update(tuple(new), axis)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
-from conepursuit.atoms.power import GAIN, Bounds, leading_pair, nonnegative_pairs
-from conepursuit.atoms.rank_one_tensor import nonnegative_vectors
-from conepursuit.factorization.losses import FactorLoss, Factors, settled
+from conepursuit.atoms.power import leading_pair
+from conepursuit.factorization.losses import FactorLoss, Factors, Watch, settled
 from conepursuit.tensors import marginals
 
 PASSING = 1e-4
@@ -32,6 +31,13 @@ ROUNDED = 1e-6
 
 Sweeps in float32 end when they gain no more. A new rank is kept if the value rises by no more, and
 otherwise gets components that are zero.
+"""
+
+
+Progress: TypeAlias = Callable[[int, int, Factors, float], bool]
+"""Called with a rank, the number of sweeps at the last rank, the factors and their value.
+
+The number is 0 at a rank below the last. True stops the run there.
 """
 
 
@@ -77,7 +83,8 @@ def factorize(
     extra: Any = None,
     seed: int = 0,
     start: Factors | None = None,
-    watch: Callable[[Factors, float], bool] | None = None,
+    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Factorization:
     """Add rank-one atoms, and correct all of them by sweeps after each.
 
@@ -101,21 +108,27 @@ def factorize(
     seed : int
         Of the parts into which components are divided.
     start : tuple of arrays, optional
-        Factors with all components to start from; then no rank below is fitted.
+        Factors with some components to start from, or all; then no rank below is fitted.
     watch : callable, optional
         Called with the factors and their value at every rank; True stops there.
+    progress : callable, optional
+        Called at every rank below the last, and after every sweep at the last that lowers the
+        value; see `Progress`.
     """
-    factors: Factors = tuple(np.zeros((0, n)) for n in loss.shape)
+    factors = loss.zeros(0)
     divides, rng = growth > 0 and len(loss.shape) > 2, np.random.default_rng(seed)
     path: list[float] = []
     accuracy: list[float] = []
-    values, converged = [loss.value(tuple(np.zeros((1, n)) for n in loss.shape))], True
+    values, converged = [loss.value(loss.zeros(1))], True
+    shown = None if progress is None else _Shown(progress, n_components)
     if start is not None:
-        path, accuracy = (n_components - 1) * values, n_components * [np.nan]
-        factors, values, converged = _finished(loss, start, max_iter, tol)
+        path, accuracy = (len(start[0]) - 1) * values, len(start[0]) * [np.nan]
+        factors, values = start, [loss.value(start)]
+        if len(start[0]) == n_components:
+            factors, values, converged = _finished(loss, start, max_iter, tol, shown)
         path.append(values[-1])
     while (rank := len(factors[0])) < n_components:
-        before, last = factors, values[-1]
+        before, last = loss.noted(factors), values[-1]
         more = min(1 + int(growth * rank), n_components - rank)
         if divides:
             more = min(more, rank) or 1
@@ -128,12 +141,15 @@ def factorize(
         if rank + more < n_components:
             factors, values, converged = _swept(loss, factors, rank_sweeps, PASSING)
         else:
-            factors, values, converged = _finished(loss, factors, max_iter, tol)
+            factors, values, converged = _finished(loss, factors, max_iter, tol, shown)
         if values[-1] > last * (1 + ROUNDED):  # the penalty of an atom can exceed its gain
-            factors, values = _padded(before, more), [last]
+            factors, values = _padded(loss, loss.restored(before), more), [last]
         accuracy += deltas
         path += (len(deltas) - 1) * [last] + [values[-1]]
         if watch is not None and watch(factors, values[-1]):
+            break
+        last_rank = rank + more == n_components  # whose sweeps were shown
+        if not (progress is None or last_rank) and progress(rank + more, 0, factors, values[-1]):
             break
     factors = tuple(loss.cleaned(factor) for factor in factors)
     fit = loss.audit(factors)
@@ -153,29 +169,14 @@ def _extended(
     if first is not None:  # the minimiser of rank one, but for weights and penalties
         return first, [1.0]
     descent = loss.descent(factors)
-    found, bounds = _oracle(descent, more, rounds, extra)
+    found, bounds = loss.atoms(descent, more, rounds, extra)
     bound = bounds.measured
-    deltas = [max(value, 0.0) / bound if bound > 0 else 1.0 for value, _ in found]
-    new = [vectors for value, vectors in found if value > 0]
+    deltas = [max(atom.value, 0.0) / bound if bound > 0 else 1.0 for atom in found]
+    new = [atom.factors for atom in found if atom.value > 0]
     deltas += (more - len(deltas)) * deltas[-1:]
     if new:
-        added = zip(factors, zip(*new, strict=True), strict=True)
-        factors = tuple(np.vstack([factor, *vectors]) for factor, vectors in added)
-        factors = loss.join(factors, old, algorithm, descent)
-    return _padded(factors, more - len(new)), deltas
-
-
-def _oracle(
-    descent: Any, more: int, rounds: int, extra: Any
-) -> tuple[list[tuple[float, list[Vector]]], Bounds]:
-    """Return the values and the vectors of atoms that descend steeply, and bounds on all values."""
-    if len(descent.shape) > 2:
-        value, vectors, bounds = nonnegative_vectors(
-            descent, rounds=rounds, extra=extra, gain=GAIN, axes=1 if not rounds else None
-        )
-        return [(value, vectors)], bounds
-    pairs, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
-    return [(pair.value, [pair.left, pair.right]) for pair in pairs], bounds
+        factors = loss.join(loss.stacked(factors, *new), old, algorithm, descent)
+    return _padded(loss, factors, more - len(new)), deltas
 
 
 def _best(loss: FactorLoss, joined: Factors, before: Factors, sweeps: int, seed: int) -> Factors:
@@ -218,37 +219,51 @@ def _divided(factors: Factors, shares: list[Array]) -> Factors:
     return tuple(halves)
 
 
+class _Shown:
+    """Shows the sweeps at the last rank to `progress`, and remembers whether it stopped them."""
+
+    def __init__(self, progress: Progress, rank: int) -> None:
+        self.progress, self.rank = progress, rank
+        self.sweeps, self.stopped = 0, False
+
+    def __call__(self, factors: Factors, value: float) -> bool:
+        self.sweeps += 1
+        self.stopped = bool(self.progress(self.rank, self.sweeps, factors, value))
+        return self.stopped
+
+
 def _finished(
-    loss: FactorLoss, factors: Factors, sweeps: int, tol: float
+    loss: FactorLoss, factors: Factors, sweeps: int, tol: float, shown: _Shown | None
 ) -> tuple[Factors, list[float], bool]:
     """Sweep until the gain is at most `tol`, in float32 at first if the loss is `coarse`."""
     rough: list[float] = []
     if loss.coarse:
-        factors, rough, _ = _swept(loss, factors, sweeps, max(tol, ROUNDED))
+        factors, rough, _ = _swept(loss, factors, sweeps, max(tol, ROUNDED), shown)
         loss.refine()
     left = sweeps - max(len(rough) - 1, 0)
-    factors, values, converged = _swept(loss, factors, left, tol)
+    if shown is not None and shown.stopped:
+        left = 0
+    factors, values, converged = _swept(loss, factors, left, tol, shown)
     return factors, rough[:-1] + values, converged
 
 
 def _swept(
-    loss: FactorLoss, factors: Factors, sweeps: int, tol: float
+    loss: FactorLoss, factors: Factors, sweeps: int, tol: float, shown: _Shown | None = None
 ) -> tuple[Factors, list[float], bool]:
     """Sweep; penalised factors are balanced every few sweeps."""
     if not loss.penalised:
-        return loss.corrected(factors, sweeps, tol)
+        return loss.corrected(factors, sweeps, tol, shown)
     values: list[float] = []
     while True:
         factors = loss.balanced(factors)
         few = min(sweeps - max(len(values) - 1, 0), BALANCED)
-        factors, more, converged = loss.corrected(factors, few, tol)
+        factors, more, converged = loss.corrected(factors, few, tol, shown)
         values = values[:-1] + more
-        if len(more) == 1 or len(values) > sweeps or (converged and settled(values, tol)):
+        ended = len(more) == 1 or len(values) > sweeps or (converged and settled(values, tol))
+        if ended or (shown is not None and shown.stopped):
             return factors, values, converged
 
 
-def _padded(factors: Factors, count: int) -> Factors:
+def _padded(loss: FactorLoss, factors: Factors, count: int) -> Factors:
     """Return the factors with more components, which are zero."""
-    if not count:
-        return factors
-    return tuple(np.vstack([factor, np.zeros((count, factor.shape[1]))]) for factor in factors)
+    return loss.stacked(factors, loss.zeros(count)) if count else factors

@@ -8,11 +8,14 @@ of the rows of all its factors. An update never raises the loss.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.atoms.power import GAIN, Bounds, nonnegative_pairs
+from conepursuit.atoms.rank_one_tensor import nonnegative_vectors
 from conepursuit.pursuit.weight_programs import Cholesky, nonnegative
 from conepursuit.tensors import component_grams, component_products
 
@@ -40,7 +43,20 @@ Up to this share it counts as level, and the origin gives the weight; see `pairw
 
 
 Factors: TypeAlias = tuple[Array, ...]
-"""One array for each axis of the data, with one component per row."""
+"""One array for each axis of the data, with one component per row.
+
+Where the rows of a matrix are in blocks, the first is a `RowFactor` (`lazy_rows`) in its place.
+"""
+
+Watch: TypeAlias = Callable[[Factors, float], bool]
+"""Called with factors and their value; True stops the run there."""
+
+
+class Found(NamedTuple):
+    """An atom that the oracle found: how steeply it descends, and its factors, of one row each."""
+
+    value: float
+    factors: Factors
 
 
 class Penalty(NamedTuple):
@@ -106,13 +122,54 @@ class FactorLoss(ABC):
     def smoothness(self, factors: Factors, old: int, descent: Any) -> float:
         """Return a guess of the curvature along components from `old` on, without weight yet."""
 
+    def zeros(self, count: int) -> Factors:
+        """Return so many components that are zero."""
+        return tuple(np.zeros((count, n)) for n in self.shape)
+
+    def stacked(self, *parts: Factors) -> Factors:
+        """Return the components of several factorisations, one after the other."""
+        return tuple(np.vstack(each) for each in zip(*parts, strict=True))
+
+    def raised(self, factors: Factors, share: float) -> Factors:
+        """Return the factors with all entries at least this share of the mean of their component.
+
+        From zero, multiplicative steps do not move.
+        """
+        return tuple(np.maximum(f, share * f.mean(axis=1, keepdims=True)) for f in factors)
+
+    def noted(self, factors: Factors) -> Any:
+        """Return what `restored` needs to return to these factors: the factors themselves."""
+        return factors
+
+    def restored(self, noted: Any) -> Factors:
+        """Return factors that are as good as those that were noted."""
+        factors: Factors = noted
+        return factors
+
+    def atoms(self, descent: Any, more: int, rounds: int, extra: Any) -> tuple[list[Found], Bounds]:
+        """Return at most so many atoms that descend steeply, and bounds on how steep any is.
+
+        `rounds` and `extra` are those of `NonnegativeRankOne`.
+        """
+        if len(descent.shape) > 2:
+            value, vectors, bounds = nonnegative_vectors(
+                descent, rounds=rounds, extra=extra, gain=GAIN, axes=1 if not rounds else None
+            )
+            return [Found(value, tuple(vector[None] for vector in vectors))], bounds
+        pairs, bounds = nonnegative_pairs(descent, more, rounds=rounds, extra=extra)
+        return [Found(pair.value, (pair.left[None], pair.right[None])) for pair in pairs], bounds
+
+    def grams(self, factors: Factors) -> Array:
+        """Return the inner products of all components."""
+        return component_grams(factors)
+
     def join(self, factors: Factors, old: int, algorithm: str, descent: Any) -> Factors:
         """Return the factors with weights fitted after the components from `old` on have joined.
 
         The model is the quadratic one of FCMP's variant 0, L times the Gram matrix. L is raised
         until the loss does not rise; after `ATTEMPTS` the new components get no weight.
         """
-        gram, start = component_grams(factors), np.ones(len(factors[0]))
+        gram, start = self.grams(factors), np.ones(len(factors[0]))
         start[old:] = 0.0
         scores = self.scores(factors, start, descent)
         before = self.fit(weighted(start, factors))
@@ -148,21 +205,26 @@ class FactorLoss(ABC):
         """
         if not self.penalised:
             return factors
-        F, G = factors
-        dead = np.logical_not(F.any(axis=1) * G.any(axis=1))
-        F, G = np.where(dead[:, None], 0.0, F), np.where(dead[:, None], 0.0, G)
+        (F, FF), (G, GG) = (self.sizes(factor) for factor in factors)
+        alive = (F > 0) & (G > 0)
         (f, ff), (g, gg) = self.penalties
-        if not ((f or ff) and (g or gg)):
-            return F, G
-        up = f * F.sum(axis=1), ff * (F * F).sum(axis=1)
-        down = g * G.sum(axis=1), gg * (G * G).sum(axis=1)
         log = np.zeros(len(F))
-        for _ in range(BALANCING):
-            s = np.exp(log)
-            rise, fall = up[0] * s + up[1] * s * s, down[0] / s + down[1] / (s * s)
-            bend = up[0] * s + 2 * up[1] * s * s + down[0] / s + 2 * down[1] / (s * s)
-            log -= np.divide(rise - fall, bend, out=np.zeros_like(log), where=bend > 0)
-        return F * np.exp(log)[:, None], G / np.exp(log)[:, None]
+        if (f or ff) and (g or gg):
+            for _ in range(BALANCING):
+                s = np.exp(log)
+                rise, fall = f * F * s + ff * FF * s * s, g * G / s + gg * GG / (s * s)
+                bend = rise + fall + ff * FF * s * s + gg * GG / (s * s)
+                moves = alive & (bend > 0)
+                log -= np.divide(rise - fall, bend, out=np.zeros_like(log), where=moves)
+        up, down = np.where(alive, np.exp(log), 0.0), np.where(alive, np.exp(-log), 0.0)
+        return up[:, None] * factors[0], down[:, None] * factors[1]
+
+    def sizes(self, factor: Array) -> tuple[Vector, Vector]:
+        """Return the sum of the entries of each component in a factor, and that of their squares.
+
+        Only components that are zero have the sum 0.
+        """
+        return factor.sum(axis=1), np.einsum("ki,ki->k", factor, factor)
 
     def scores(self, factors: Factors, weights: Vector, descent: Any) -> Vector:
         """Return the inner products of the gradient at these weights with all components."""
@@ -179,9 +241,11 @@ class FactorLoss(ABC):
         return sum(one(factor) for one, factor in zip(self.penalties, factors, strict=True))
 
     def corrected(
-        self, factors: Factors, sweeps: int, tol: float
+        self, factors: Factors, sweeps: int, tol: float, watch: Watch | None = None
     ) -> tuple[Factors, list[float], bool]:
         """Improve all factors in turn, with extrapolation; the value never rises.
+
+        `watch` is called after every sweep.
 
         Returns
         -------
@@ -190,7 +254,7 @@ class FactorLoss(ABC):
         values : list of float
             The value at the start and after every sweep.
         converged : bool
-            Whether the last sweeps gained less than `tol` of the value each.
+            Whether the last sweeps gained less than `tol` of the value each, or `watch` stopped.
 
         Notes
         -----
@@ -219,7 +283,7 @@ class FactorLoss(ABC):
             at, ahead = moved, (*moved[:-1], extrapolated(new[-1], last[-1], momentum))
             last, momentum = new, beta
             beta, ceiling = min(ceiling, GROWTH * beta), min(1.0, CEILING * ceiling)
-            if settled(values, tol):
+            if (watch is not None and watch(at, value)) or settled(values, tol):
                 return at, values, True
         return at, values, sweeps == 0
 
