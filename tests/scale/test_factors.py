@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from conepursuit import GreedyNMF
+from conepursuit import Checkpoint, GreedyNMF, nnls
 from conepursuit.factorization import lazy_rows, lazy_squared
 from conepursuit.factorization.divergence import DivergenceLoss
 from conepursuit.factorization.greedy import factorize
@@ -483,3 +483,57 @@ def test_dask_is_imported_for_its_arrays_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
+
+
+KILLED = """
+import sys, time
+import dask, dask.array as da, numpy as np
+from conepursuit import Checkpoint, GreedyNMF
+
+rng = np.random.default_rng(0)
+W, H = (np.maximum(rng.standard_normal(shape), 0) for shape in ((90, 4), (4, 20)))
+X = W @ H + 0.05 * rng.random((90, 20))
+data = da.from_array(X, chunks=(30, 20)) if sys.argv[2] == "dask" else X
+checkpoint = Checkpoint(sys.argv[1], seconds=0)
+
+def watch(state):
+    checkpoint(state)
+    print(state.rank, flush=True)
+    time.sleep(0.1)
+
+with dask.config.set(scheduler="synchronous"):
+    GreedyNMF(4, max_iter=500, tol=1e-9).fit(data, callback=watch)
+"""
+
+
+@pytest.mark.parametrize("kind", ["dask", "memory"])
+def test_a_fit_that_was_killed_goes_on(kind, tmp_path):
+    path = tmp_path / "fit.npz"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path), kind], stdout=subprocess.PIPE, text=True
+    ) as run:
+        while run.stdout.readline().strip() != "4":
+            pass
+        run.send_signal(signal.SIGKILL)
+        assert run.wait(60) == -signal.SIGKILL
+    rng = np.random.default_rng(0)
+    W, H = (np.maximum(rng.standard_normal(shape), 0) for shape in ((90, 4), (4, 20)))
+    X = W @ H + 0.05 * rng.random((90, 20))
+    data = da.from_array(X, chunks=(30, 20)) if kind == "dask" else X
+    saved, model = Checkpoint.load(path), GreedyNMF(4, max_iter=500, tol=1e-9)
+    with dask.config.set(scheduler="synchronous"):
+        known = model.fit(data).reconstruction_err_
+        again = model.fit(data, start=saved).reconstruction_err_
+    assert saved.rank == 4
+    assert 0.5 * known**2 * (1 + 1e-6) < saved.value  # it had more to do
+    np.testing.assert_allclose(again, known, rtol=1e-4)
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    path, X = tmp_path / "fit.npz", np.random.default_rng(0).random((12, 6))
+    checkpoint = Checkpoint(path)
+    GreedyNMF(2).fit(X, callback=checkpoint)
+    with pytest.raises(ValueError, match="a checkpoint of GreedyNMF"):
+        nnls(X, X[:, 0], start=Checkpoint.load(path))
+    with pytest.raises(ValueError, match="start must have 1 to 2 rows and 5 columns"):
+        GreedyNMF(2).fit(X[:, :5], start=Checkpoint.load(path))

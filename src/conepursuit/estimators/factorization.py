@@ -15,6 +15,8 @@ from sklearn.utils.validation import (
 )
 
 from conepursuit.arrays import Array, as_float_array, inside, is_number
+from conepursuit.callbacks import close
+from conepursuit.checkpoints import Saved
 from conepursuit.estimators.greedy import RULES, GreedyFactorization, Run, refuse_negative
 from conepursuit.estimators.lazy_factorization import lazy_matrix, refuse_lazy, refuse_weights
 from conepursuit.factorization.data import FactorData
@@ -45,6 +47,10 @@ class NMFState(NamedTuple):
     sweep: int
     value: float
     H: Array
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a `Checkpoint` keeps, from which `GreedyNMF` goes on."""
+        return {"kind": "GreedyNMF", **self._asdict()}
 
 
 class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactorization):
@@ -207,13 +213,13 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         y : ignored
         entry_weight : array_like or scipy.sparse matrix of shape (n_samples, n_features), optional
             A weight >= 0 for each entry.
-        start : array_like of shape (k, n_features), optional
+        start : array_like of shape (k, n_features) or checkpoint, optional
             H to go on from, with k components, at most `n_components`; W is made anew, the best for
-            it. Not with `path`.
+            it. ``Checkpoint.load(path)`` has one. Not with `path`.
         callback : callable, optional
             Called with an `NMFState` after each rank that is fitted below the last, and after each
             sweep at the last rank. True stops the fit there. A divergence that starts from least
-            squares has no ranks below.
+            squares has no ranks below. ``Checkpoint(path)`` writes H to a file.
         """
         self._fit(X, entry_weight, start, callback)
         return self
@@ -246,7 +252,10 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
                 raise ValueError(
                     'correction="gcd" needs all entries of X, of equal weight. Use "auto".'
                 )
-        self._fit_data(data, {}, self._run(data, start, callback))
+        try:
+            self._fit_data(data, {}, self._run(data, start, callback))
+        finally:
+            close(callback)
         self.__dict__.pop("n_passes_", None)
         if lazy:
             self.n_passes_ = data.rows.passes
@@ -274,6 +283,9 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
 
     def _checked_start(self, start: Any, n_features: int) -> Array:
         """Return H to start from, or raise a ValueError."""
+        if isinstance(start, Saved):
+            start.check_kind("GreedyNMF")
+            start = start.H
         H, rank = as_float_array(start, "start"), self.n_components
         if self.path or rank in RULES:
             raise ValueError(

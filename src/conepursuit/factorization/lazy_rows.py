@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.linear.blas import ONE_BLAS_THREAD
 from conepursuit.matrix_fits.lazy import Sent
-from conepursuit.matrix_fits.threads import ONE_BLAS_THREAD
 
 TILE = 1 << 18
 """Entries of a dense block that are treated at a time: few enough to stay in the cache.
