@@ -6,9 +6,11 @@ blocks from Zarr on disk, in a process of its own, and has the growth of its mem
 third fits few targets on 2048 atoms in many small blocks, whose Gram matrix is computed once. The
 fourth compares the passes of `GreedyNMF` over a matrix of float32 in 40 blocks with the two
 products of each block that a sweep cannot do without, and has the growth of the memory of a process
-that holds the matrix and fits 20 components. Wall clock, contestants in turns, the minimum.
+that holds the matrix and fits 20 components. The fifth is about a dictionary of 3.2 GB; see
+`scale_dictionary`. Wall clock, contestants in turns, the minimum.
 
-Run it with ``make bench-scale`` on a quiet machine; ``--targets`` and ``--rows`` make it smaller.
+Run it with ``make bench-scale`` on a quiet machine; ``--targets``, ``--rows`` and ``--atoms`` make
+it smaller.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from conepursuit import GreedyNMF, nnls
 from conepursuit.factorization.lazy_data import LazyFactorData
+from scale_dictionary import ROWS, from_a_file, in_a_cluster
 from timing import show
 
 BANDS, ENDMEMBERS, THREADS = 162, 6, 2
@@ -220,6 +223,7 @@ def main():
     parser.add_argument("--targets", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--atoms", type=int, default=200_000)
     parser.add_argument("--disk", help=argparse.SUPPRESS)  # a Zarr array to measure
     parser.add_argument("--factorise", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -237,6 +241,8 @@ def main():
     show("64 targets, 2048 atoms", headings, small_blocks(given.repeat))
     size = f"{given.rows:,} x {COLUMNS} of float32, {COMPONENTS} components, {THREADS} threads"
     show(size, (*headings, "memory"), passes(given.rows, given.repeat))
+    rows = [*in_a_cluster(given.atoms, given.repeat), *from_a_file(given.atoms)]
+    show(f"a dictionary of {ROWS} x {given.atoms:,}, 100 true atoms and noise", headings, rows)
 
 
 if __name__ == "__main__":
