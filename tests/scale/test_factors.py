@@ -131,6 +131,17 @@ def test_divergences_step_as_in_memory(kind):
     np.testing.assert_allclose(loss.value(loss.first()), in_memory.value(in_memory.first()))
 
 
+@pytest.mark.parametrize("blocks", [lazy(X), stored(X), lazy(GAPS)], ids=str)
+def test_entries_next_to_zero_grow_where_they_should(blocks):
+    data = LazyFactorData.of(blocks, True, scale=True)
+    loss, G = data.loss(), np.ones((2, N))
+    G[0, :7], G[1, 3:9] = 0.0, 1e-30  # columns 3 to 6 have nothing else
+    F = lazy_rows.RowFactor.of(data.rows.keep(lambda rows: np.ones((2, rows)) / 9), 2, M)
+    (_, found), values, _ = loss.corrected((F, G), 6, 0.0)
+    assert np.all(np.diff(values) <= 0)
+    assert np.all(found.sum(axis=0) > 0.1 * found.sum(axis=0).max())
+
+
 FITS = {
     "squares": (X, lazy(X), {}),
     "few columns": (X[:, :9], lazy(X[:, :9], columns=9), {}),
