@@ -131,6 +131,20 @@ def test_divergences_step_as_in_memory(kind):
     np.testing.assert_allclose(loss.value(loss.first()), in_memory.value(in_memory.first()))
 
 
+@pytest.mark.parametrize("blocks", [lazy, stored])
+def test_entries_next_to_zero_grow_where_they_should(blocks):
+    rng = np.random.default_rng(3)
+    F, G = rng.random((3, M)), rng.random((3, N)) + 0.5
+    data = LazyFactorData.of(blocks(F.T @ G), True, scale=True)
+    start = G.copy()
+    start[0, :7], start[1, 4:9] = 0.0, 1e-30
+    parts = [F[:, first:last] for first, last in data.rows.spans]
+    first = lazy_rows.RowFactor.of(parts, 3, M)
+    (_, found), values, _ = data.loss().corrected((first, start), 6, 0.0)
+    assert np.all(np.diff(values) <= 0)
+    assert found.min() > 0.01
+
+
 FITS = {
     "squares": (X, lazy(X), {}),
     "few columns": (X[:, :9], lazy(X[:, :9], columns=9), {}),

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from conepursuit.arrays import Array, Vector, is_integer
-from conepursuit.estimators.factorization import observed_entries
+from conepursuit.estimators.entries import observed_entries
 from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
 from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.losses import NO_PENALTY, Factors

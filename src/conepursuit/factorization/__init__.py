@@ -10,5 +10,8 @@ objective and the accuracy of the oracle at every rank. The walk:
 - ``greedy``: `factorize`, one rank after the other: oracle, weights, then all atoms.
 - ``held_out``: the choice of a rank by entries that are left out.
 - ``sources``: the choice of a rank by components that two halves of the data agree on.
+- ``lazy_data``: `LazyFactorData`, the data in a Dask array. ``lazy_rows`` has the passes over its
+  blocks, and the factor that lies in them; ``lazy_squared`` and ``lazy_divergence`` are the losses,
+  for the same `factorize`; ``lazy_oracle`` finds the atoms, ``lazy_weights`` the best F.
 - ``corrected``: `Corrected`, the algorithm for the generic loop, which ``greedy`` is held to.
 """

@@ -25,6 +25,16 @@ from conepursuit.low_rank import product_at
 NEGLIGIBLE = 1e-290
 """Where Z / X is not above this, X / Z counts as 0, as in ``cpp/factorization/divergence.hpp``."""
 
+TRAPPED, SLACK = 1e-9, 1e-7
+"""When an entry of the second factor is next to zero and should grow, as in that file.
+
+Its share of the sum of its column of X is at most TRAPPED, and its pull exceeds its price by more
+than the share SLACK.
+"""
+
+SMALL = 1e-6
+"""Share of the largest entry of its component below which an entry may be next to zero."""
+
 
 class LazyDivergenceLoss(DivergenceLoss):
     """The divergence of X from Z over the entries of X that are not NaN, with rows in blocks.
@@ -38,9 +48,10 @@ class LazyDivergenceLoss(DivergenceLoss):
 
     Notes
     -----
-    The sweeps are those of `DivergenceLoss`, with one difference: an entry of the second factor
-    that is next to zero moves by multiplicative steps alone. There are no penalties, and no oracle:
-    sweeps begin with factors that are positive.
+    The sweeps are those of `DivergenceLoss`, with one difference: entries of the second factor that
+    are next to zero and should grow take their steps of Newton's method together, so that no pass
+    is needed for each; see `update`. There are no penalties, and no oracle: sweeps begin with
+    factors that are positive.
     """
 
     splits = False
@@ -83,6 +94,8 @@ class LazyDivergenceLoss(DivergenceLoss):
     def _first_step(self, factors: Factors, step: bool) -> tuple[float, Array]:
         first: Any = factors[0]
         options = {"scale": first.scale, "G": factors[1], "missing": self.survey.missing}
+        largest = factors[1].max(axis=1, keepdims=True)
+        options["bends"] = bool((factors[1] <= SMALL * largest).any())
         parts, sums = self._visit(_stepped_block, first, step=step, **options)
         if not step:
             return float(sums["value"]), first
@@ -90,12 +103,27 @@ class LazyDivergenceLoss(DivergenceLoss):
         return float(sums["value"]), stepped
 
     def update(self, factors: Factors, axis: int) -> None:
-        """Step the second factor, from the sums that came with the step of the first."""
+        """Step the second factor, from the sums that came with the step of the first.
+
+        Notes
+        -----
+        The divergence is convex in a column of G. It does not rise by the multiplicative step, nor
+        by a step of Newton's method from zero for a single entry. So it does not rise at the mean
+        of these points either: of the first, and of the mean of the others, where there are any.
+        """
         first: Any = factors[0]
         G, pull, price = factors[1], first.sums["pull"], first.sums["price"]
         steps = np.divide(pull, price, out=np.ones_like(pull), where=price > 0)
         grown = G * steps
-        G[:] = np.where(grown >= NEGLIGIBLE, grown, 0.0)
+        grown = np.where(grown >= NEGLIGIBLE, grown, 0.0)
+        if "bend" in first.sums:
+            bend, mass = first.sums["bend"], (G * pull).sum(axis=0)
+            trapped = (G * price <= TRAPPED * mass) & (pull > (1.0 + SLACK) * price) & (bend > 0)
+            newton = np.divide(pull - price, bend, out=np.zeros_like(bend), where=trapped)
+            count = trapped.sum(axis=0)
+            raised = G + newton / np.maximum(count, 1)
+            grown = np.where(count > 0, 0.5 * (grown + raised), grown)
+        G[:] = grown
 
     def _beyond(self, new: Any, old: Any, share: float) -> Any:  # type: ignore[override]
         if share == 0 or not isinstance(new, RowFactor):
@@ -126,25 +154,21 @@ def _row_sums(block: Any, *, unit: float) -> Any:
 
 
 def _stepped_block(
-    block: Any,
-    F: Sequence[Array],
-    *,
-    scale: Vector,
-    G: Array,
-    missing: bool,
-    step: bool,
-    unit: float,
-) -> Any:
+    block: Any, F: Sequence[Array], *, scale: Vector, G: Array, missing: bool, step: bool,
+    bends: bool, unit: float,
+) -> Any:  # fmt: skip
     """Return the part of the first factor for one block after its step, with the sums.
 
     "value" is the divergence before the step. "pull" and "price" are the parts of minus the
-    derivative by G after it: G steps by their quotient.
+    derivative by G after it: G steps by their quotient. "bend" has the second derivatives by each
+    entry of G, if asked.
     """
     k, n = G.shape
     new = np.empty((k, block.shape[0])) if step else None
     sums: Sums = {"value": 0.0}
     if step:
         sums |= {"pull": np.zeros((k, n)), "price": np.zeros((k, n) if missing else (k, 1))}
+        sums |= {"bend": np.zeros((k, n))} if bends else {}
     for rows, x in tiles(block, np.float64, unit):
         own, M = tile_of(F, rows, scale), NONE
         if sparse.issparse(x):
@@ -158,19 +182,27 @@ def _stepped_block(
         sums["value"] += value
         if new is not None:
             new[:, rows] = own
-            sums["pull"] += _pulls(x, own, G)
             sums["price"] += own @ M if M.size else own.sum(axis=1)[:, None]
+            _add_pulls(sums, x, own, G)
     return new, sums
 
 
-def _pulls(x: Any, F: Array, G: Array) -> Array:
-    """Return F (X / Z) for a tile, with 0 for quotients that are not finite."""
-    if sparse.issparse(x):
-        model = product_at(x, F, G)
-        shares = _quotients(x.data, model)
-        found = sparse.csr_array((shares, x.indices, x.indptr), x.shape).T @ F.T
-        return np.asarray(found.T)
-    return np.asarray(F @ _quotients(x, F.T @ G))
+def _add_pulls(sums: Sums, x: Any, F: Array, G: Array) -> None:
+    """Add F (X / Z) and, if asked, F^2 (X / Z^2) of a tile, with 0 for infinite quotients."""
+    places = x if sparse.issparse(x) else None
+    model = F.T @ G if places is None else product_at(x, F, G)
+    shares = _quotients(x if places is None else x.data, model)
+    sums["pull"] += _collected(F, shares, places)
+    if "bend" in sums:
+        sums["bend"] += _collected(F * F, _quotients(shares, model), places)
+
+
+def _collected(F: Array, entries: Array, places: Any) -> Array:
+    """Return F times a matrix, given as an array or by its entries at the places of another."""
+    if places is None:
+        return np.asarray(F @ entries)
+    matrix = sparse.csr_array((entries, places.indices, places.indptr), places.shape)
+    return np.asarray((matrix.T @ F.T).T)
 
 
 def _quotients(x: Array, model: Array) -> Array:
