@@ -319,7 +319,7 @@ def test_choosing_the_number_of_atoms():
     X = rng.random((120, 12))
     y = 2 * X[:, 3] + X[:, 8] + 0.2 * rng.standard_normal(120)
     for loss in ("squared_error", "huber"):
-        model = ConicRegressorCV(loss, choose="max_atoms", max_atoms=6, cv=10).fit(X, y)
+        model = ConicRegressorCV(loss, choose="max_atoms", max_atoms=6, cv=5).fit(X, y)
         assert model.grid_.tolist() == [1, 2, 3, 4, 5, 6]
         assert model.n_atoms_ == model.support_.sum()
         assert {3, 8} <= set(model.support_.nonzero()[0])

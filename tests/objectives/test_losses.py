@@ -126,7 +126,7 @@ def test_a_free_intercept_is_the_least_over_all(name):
     profile = FreeIntercept(loss)
     points = rng.gamma(1.0, 1.0, (20, 6)) + 0.1
     check_objective(profile, points)
-    for x in points:
+    for x in points[:5]:
         shifts = np.linspace(-8, 12, 4001)
         with np.errstate(all="ignore"):
             values = [loss.value(x + b) for b in shifts]
