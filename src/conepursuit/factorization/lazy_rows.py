@@ -223,7 +223,7 @@ def tiles(block: Any, kind: Any, unit: float, entries: int = TILE) -> Iterator[t
         yield slice(start, start + len(tile)), tile if unit == 1.0 else tile / unit
 
 
-def as_block(data: Any) -> Any:
+def real_block(data: Any) -> Any:
     """Return a block as an array or a csr_array of real numbers, or raise a ValueError.
 
     Arrays that came from another process may lie at odd addresses, and are copied.
@@ -232,7 +232,10 @@ def as_block(data: Any) -> Any:
         if data.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers; got a sparse block of {data.dtype}.")
         X = sparse.csr_array(data)
-        return X if X.data.flags.aligned and X.indices.flags.aligned else X.copy()
+        if not (X.data.flags.aligned and X.indices.flags.aligned and X.has_canonical_format):
+            X = X.copy()  # it may share its memory with the data
+            X.sum_duplicates()
+        return X
     if not isinstance(data, np.ndarray):
         raise ValueError(
             "the blocks of X must be arrays of NumPy or sparse matrices of SciPy; got a "
@@ -251,7 +254,7 @@ def visited(
     """
     try:
         with ONE_BLAS_THREAD:
-            return work.function(as_block(data), *_grouped(arrays, lengths))
+            return work.function(real_block(data), *_grouped(arrays, lengths))
     except ValueError as error:
         raise ValueError(f"in the rows {span[0]}:{span[1]}, a block of X: {error}") from error
 

@@ -51,7 +51,7 @@ def whole_targets(data: Any, axis: int, name: str) -> Any:
     if size > parse_bytes(config.get("array.chunk-size")):
         cut = tuple(-1 if i == axis % data.ndim else "auto" for i in range(data.ndim))
         warn(
-            f"{name} has {data.numblocks[axis]} chunks along the entries of a target, which are "
+            f"{name} has {data.numblocks[axis]} chunks along axis {axis % data.ndim}, which are "
             f"put together to blocks of up to {format_bytes(size)}. Use {name}.rechunk({cut}) for "
             "smaller ones.",
             stacklevel=4,
