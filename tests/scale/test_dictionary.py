@@ -329,6 +329,14 @@ def test_what_is_asked_of_a_matrix(alone):
             assert np.flatnonzero(facts.zero).tolist() == [5]
 
 
+def test_blocks_may_be_empty(alone):
+    D = da.from_array(ATOMS, chunks=((0, 16, 14), (0, 80, 0, 120)))
+    np.testing.assert_allclose(nnls(D, B).x, nnls(ATOMS, B).x, rtol=1e-9)
+    run = minimize(LeastSquares(B), Cone(Dictionary(D)), FCMP())
+    known = minimize(LeastSquares(B), Cone(Dictionary(ATOMS)), FCMP())
+    np.testing.assert_allclose(run.coef, known.coef, rtol=1e-8)
+
+
 def test_integers_float32_and_labels(alone):
     whole = np.random.default_rng(0).integers(0, 5, (M, 40))
     for matrix in (whole, whole.astype(np.float32), whole > 2):

@@ -98,6 +98,9 @@ class BlockMatrix:
                 f"{name} must be a matrix with at least one row and one column; got shape "
                 f"{self.shape}."
             )
+        sizes = tuple(tuple(size for size in axis if size) for axis in self.array.chunks)
+        if sizes != self.array.chunks:  # some blocks are empty
+            self.array = self.array.rechunk(sizes)
         (m, n), blocks = self.shape, self.array.npartitions
         average = self.array.dtype.itemsize * m * n / blocks
         if blocks > MANY_BLOCKS and average < SMALL_BLOCK:
@@ -106,7 +109,7 @@ class BlockMatrix:
                 f"pass takes at least {BLOCK_COST * blocks:.1f} s. Use {name}.rechunk('auto').",
                 stacklevel=4,
             )
-        self._rows, self._columns = (_slices(sizes) for sizes in self.array.chunks)
+        self._rows, self._columns = map(_slices, sizes)
         self._blocks = self.array.to_delayed()
         self._facts: list[Any] | None = None
         self._all_facts: Facts | None = None
@@ -209,11 +212,11 @@ class BlockMatrix:
         return self._all_facts
 
     def remember(self, columns: dict[int, Any]) -> None:
-        """Keep columns that came with an answer, until the next call, for `column`."""
+        """Keep columns that came with an answer, until the next ones come, for `column`."""
         self._recent = columns
 
     def fetch(self, indices: Array) -> None:
-        """Read columns that are not at hand, all at once, and keep them until the next call."""
+        """Read columns that are not at hand, all at once; they are kept as those of an answer."""
         from dask.base import compute
         from dask.delayed import delayed
 
