@@ -54,7 +54,8 @@ def test_the_examples_of_the_readme_give_what_they_say():
     assert checked == 5
     assert scope["fit"].proven.all()
     assert scope["nmf"].components_.shape == (6, 40)
-    assert scope["GreedyNMF"]("auto", random_state=0).fit(scope["X"]).n_components_ == 4
+    for rule in ("auto", "sources"):
+        assert scope["GreedyNMF"](rule, random_state=0).fit(scope["X"]).n_components_ == 4
     assert scope["result"].status.success
     assert (np.diff(scope["result"].x) >= 0).all()
     assert all(len(block.strip().splitlines()) <= 18 for block in blocks)

@@ -251,7 +251,7 @@ class Selection:
         wanted[choice.support] = True
         self.problem.choose(wanted)
         hessian = self.problem.hessian(x)
-        scale = np.sqrt(hessian.diagonal())
+        scale = np.sqrt(np.maximum(hessian.diagonal(), 0.0))  # rounding may be below zero
         scale[scale == 0] = 1.0
         hessian /= np.outer(scale, scale)
         hessian[np.diag_indices_from(hessian)] = 1.0 + RIDGE
