@@ -238,3 +238,24 @@ def test_arrays_that_numpy_cannot_read_are_named():
     for call in (lambda: Dictionary(remote), lambda: nnls(remote, Y), lambda: LeastSquares(remote)):
         with pytest.raises(ValueError, match=r"is a array_api_strict.*that NumPy cannot read"):
             call()
+
+
+def test_weights_are_matched_by_the_names_of_atoms():
+    rng = np.random.default_rng(0)
+    A = pd.DataFrame(rng.random((8, 3)), columns=["iron", "ash", "water"])
+    b = A @ [1.0, 0.0, 2.0] + 0.1
+    fit = nnls(A, b)
+    shuffled = fit.to_frame()["weight"].sample(frac=1.0, random_state=1)
+    assert list(shuffled.index) != list(A.columns)
+    assert certify_nnls(A, b, shuffled).gap == certify_nnls(A, b, fit).gap
+    assert nnls(A, b, start=shuffled).n_iter <= fit.n_iter
+    by_place = certify_nnls(A, b, pd.Series(fit.x))  # other labels, so that places count
+    assert by_place.gap == certify_nnls(A, b, fit).gap
+
+
+def test_a_fit_on_a_path_can_be_audited_and_started_from():
+    rng = np.random.default_rng(0)
+    A, b = rng.random((20, 6)), rng.random(20)
+    best = nnls_path(A, b, 4).by_bic()
+    assert certify_nnls(A, b, best).gap == certify_nnls(A, b, best.x).gap
+    assert nnls(A, b, start=best).proven

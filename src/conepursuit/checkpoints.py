@@ -92,6 +92,10 @@ class Checkpoint:
         if not seconds >= 0:
             raise ValueError(f"seconds must not be negative; got {seconds!r}.")
         self.path, self.seconds = Path(path), seconds
+        if not self.path.resolve().parent.is_dir():
+            raise FileNotFoundError(
+                f"the folder of the checkpoint {self.path} does not exist. Make it first."
+            )
         self._begin()
 
     def _begin(self) -> None:

@@ -538,3 +538,13 @@ def test_archives_are_measured_before_they_are_inflated(monkeypatch):
     sparse.save_npz("sparse.npz", sparse.csc_array(np.ones((400, 400))))
     with pytest.raises(ValueError, match=r"^sparse.npz holds numbers that take"):
         read("sparse.npz")
+
+
+def test_targets_of_audited_weights_are_matched_by_name(capsys):
+    save("A.csv", "id,iron,ash\nr,1,2\ns,3,1\nt,1,1\n")
+    save("B.csv", "id,u,v\nr,1,4\ns,3,2\nt,1,2\n")  # iron alone, and twice ash
+    save("x.csv", "atom,v,u\nash,2,0\niron,0,1\n")
+    assert main(["solve", "A.csv", "B.csv", "--certify", "x.csv"]) == 0
+    save("x.csv", "atom,u,v\nash,2,0\niron,0,1\n")
+    assert main(["solve", "A.csv", "B.csv", "--certify", "x.csv"]) == 1
+    assert "not a solution for 2 of 2 targets" in capsys.readouterr().err

@@ -311,3 +311,8 @@ def test_what_cannot_be_kept_is_refused_at_once(tmp_path):
         Checkpoint(path, seconds=-1.0)
     with pytest.raises(FileNotFoundError):
         minimize(objective, texts, algorithm, callback=Checkpoint(tmp_path / "no" / "run.npz"))
+
+
+def test_a_missing_folder_is_said_at_once(tmp_path):
+    with pytest.raises(FileNotFoundError, match="the folder of the checkpoint .* does not exist"):
+        Checkpoint(tmp_path / "missing" / "run.npz")

@@ -123,6 +123,7 @@ def test_trace_has_one_row_per_state():
     assert result.trace["value"][0] == pytest.approx(0.5 * y @ y)
     assert result.trace["n_atoms"][0] == 0
     assert result.trace["kind"][0] == "forward"
+    assert (result.gap, result.proven) == (result.certificate.gap, result.certificate.proven)
     assert np.isnan(result.trace["step"][-1])
     assert (result.trace["step"][:-1] > 0).all()
     assert (np.diff(result.trace["time"]) >= 0).all()

@@ -101,7 +101,8 @@ def solve(
     ] = False,
     transpose: Transpose = None,
     certify: Annotated[
-        str | None, typer.Option(metavar="X", help="Audit these weights instead of a fit.")
+        str | None,
+        typer.Option(metavar="X", help="Audit these weights, as a fit by least squares."),
     ] = None,
     out: Annotated[
         Path | None,

@@ -203,6 +203,10 @@ def _read_weights(given: str, problem: Problem, layout: Layout) -> Data:
             raise ValueError(f"the names of atoms in {given} must be those of {problem.A.file}.")
         data = data.taken([data.rows.index(name) for name in names])
     values: Array = data.values
+    own, targets = data.columns or [], problem.b.columns or []
+    same_names = sorted(own) == sorted(targets) and len({*own}) == len(own) > 0
+    if same_names and values.shape == shape and len(shape) == 2:
+        values = values[:, [own.index(name) for name in targets]]
     if values.size == np.prod(shape) and len(shape) == 1:
         values = values.reshape(-1)
     if values.shape != shape:

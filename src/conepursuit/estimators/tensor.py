@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from conepursuit.arrays import Array, Vector, is_integer
+from conepursuit.arrays import Array, Vector, inside, is_integer
 from conepursuit.estimators.entries import observed_entries
 from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
 from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.losses import NO_PENALTY, Factors
 from conepursuit.least_squares.gram import nnls_gram
+from conepursuit.linear import is_dask
 from conepursuit.tensors import (
     SparseTensor,
     component_grams,
@@ -281,6 +282,11 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
     def _data(self, X: Any, entry_weight: Any) -> FactorData:
         """Return the data, checked."""
         divergence = self._loss_name() == "kullback_leibler"
+        if is_dask(inside(X)):
+            raise ValueError(
+                "GreedyCP takes no Dask array. Use X.compute() if it fits into memory, or "
+                "GreedyNMF on a matrix in blocks of rows."
+            )
         if is_sparse_tensor(X):
             if entry_weight is not None:
                 raise ValueError("entry_weight is for a dense X; got a sparse one.")

@@ -23,6 +23,7 @@ from conepursuit.least_squares.sums import ManySums, weight_sum
 from conepursuit.linear import is_blocks
 from conepursuit.matrix_fits.arguments import (
     NO_LABELS,
+    atoms_matched,
     matrix_and_target,
     root_weights,
     rows_matched,
@@ -74,7 +75,9 @@ def nnls(
     max_atoms : int, optional
         The most weights that may be positive. With a limit the fit is non-negative orthogonal
         matching pursuit: the steepest atom gets weight, one at a time, and all weights are
-        refitted. (`nnls_path` goes on, and may come back to so many atoms with a closer fit.)
+        refitted. (`nnls_path` goes on, and may come back to so many atoms with a closer fit;
+        ``nnfit(LeastSquares(b), A, max_atoms=k)`` also exchanges atoms, which takes longer and
+        finds closer ones.)
     max_iter : int, optional
         The most linear systems to solve, for each target; 10 n + 10 by default.
     tol : float
@@ -144,6 +147,7 @@ def nnls(
         max_iter = maxiter
     total = weight_sum(sum_to, sum_at_most, max_atoms=max_atoms, tol=tol, start=start)
     b, weights, labels = rows_matched(A, b, weights)
+    start = start if labels is NO_LABELS else atoms_matched(start, labels)
     matrix, target = matrix_and_target(A, b)
     n, shape = matrix.shape[1], (matrix.shape[1], *target.shape[1:])
     limit = n if max_atoms is None else count(max_atoms, "max_atoms")
@@ -173,7 +177,10 @@ def nnls(
         return fit if labels is NO_LABELS else fit.named(labels)
 
     if callback is not None:
-        raise ValueError("callback= is for one target. Use progress=True to watch many of them.")
+        raise ValueError(
+            "callback= is for one target. Use progress=True to watch many of them, or for a Dask "
+            "array dask.diagnostics.ProgressBar()."
+        )
     each = len(np.shape(weights)) == 2  # each target has weights of its own
     roots = None if weights is None or each else root_weights(weights, target)
     matrix = matrix if roots is None else weighted_matrix(matrix, roots)

@@ -14,6 +14,7 @@ from conepursuit.least_squares.survey import surveyed
 from conepursuit.linear import check_finite, is_blocks, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import (
     as_vector,
+    atoms_matched,
     check_entries,
     matrix_and_target,
     rows_matched,
@@ -71,7 +72,8 @@ def certify_nnls(A: Any, b: Any, x: Any, *, weights: Any = None) -> Certificate:
     >>> round(certify_nnls([[1.0, 0.0], [1.0, 1.0]], [1.0, 2.0], [1.0, 0.5]).gap, 12)
     0.125
     """
-    b, weights, _ = rows_matched(A, b, weights)
+    b, weights, labels = rows_matched(A, b, weights)
+    x = atoms_matched(x, labels)
     matrix, target = matrix_and_target(A, b)
     check_finite(matrix, "A")
     if isinstance(target, np.ndarray):

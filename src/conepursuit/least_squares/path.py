@@ -180,6 +180,10 @@ def nnls_path(
     """
     b, weights, labels = rows_matched(A, b, weights)
     matrix, target = matrix_and_target(A, b)
+    if not isinstance(target, np.ndarray):
+        raise ValueError(
+            "nnls_path takes no targets in a Dask array. Use nnls with max_atoms=, or b.compute()."
+        )
     n, workers = matrix.shape[1], threads(n_jobs)
     most = min(count(max_atoms, "max_atoms"), n)
     first, never = atoms_of_path(forced, forbidden, n, most)

@@ -27,6 +27,7 @@ from conepursuit.objectives import (
     Logistic,
     Objective,
 )
+from conepursuit.objectives.lazy import LazyLoss
 from conepursuit.pursuit.certify import certify
 from conepursuit.pursuit.domains import Cone
 from conepursuit.status import Status
@@ -188,6 +189,10 @@ def nnfit_path(
     objective, cone = problem_of(objective, A, penalty)
     assert isinstance(cone.atoms, Dictionary)
     check_in_memory(cone.atoms, "nnfit_path")
+    if isinstance(objective, LazyLoss):
+        raise ValueError(
+            "nnfit_path takes no data in a Dask array. Use nnfit with max_atoms=, or y.compute()."
+        )
     safe, units = in_safe_units(cone)
     if not has_models(objective, safe):
         raise ValueError(

@@ -19,6 +19,7 @@ from conepursuit.linear import (
     is_sparse,
 )
 from conepursuit.matrix_fits.lazy import whole_targets
+from conepursuit.matrix_fits.paths import PathFit
 from conepursuit.matrix_fits.results import FitResult, Labels, NNLSResult
 
 NO_LABELS = Labels()
@@ -85,13 +86,26 @@ def tolerance(tol: Any) -> float:
 
 
 def weights_in(given: Any) -> Any:
-    """Return the weights of a result or a checkpoint of `nnls`, and anything else as it is."""
+    """Return the weights of a result, a fit on a path or a checkpoint; anything else as it is."""
     if isinstance(given, Saved):
         given.check_kind("nnls")
         full = np.zeros(given.n_columns)
         full[given.keys] = given.weights
         return full
-    return given.x if isinstance(given, NNLSResult | FitResult) else given
+    return given.x if isinstance(given, NNLSResult | FitResult | PathFit) else given
+
+
+def atoms_matched(given: Any, labels: Labels) -> Any:
+    """Return weights in the order of the columns of A, if both have the same labels."""
+    weights = weights_in(given)
+    own = row_labels(weights)
+    if (
+        own is None
+        or labels.atoms is None
+        or sorted(map(str, own)) != sorted(map(str, labels.atoms))
+    ):
+        return weights
+    return aligned(weights, labels.atoms, "the weights", "the columns of A")
 
 
 def weights_of(given: Any, shape: tuple[int, ...], name: str, limit: int | None = None) -> Array:

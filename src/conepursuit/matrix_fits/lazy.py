@@ -183,6 +183,8 @@ def _no_targets(shape: tuple[int, ...], axis: int, fields: Fields) -> dict[str, 
 def _located(error: ValueError, block: Array, axis: int, place: Sequence[tuple[int, int]]) -> str:
     """Return the message of an error with the place of the block, and of the first NaN in it."""
     text = f"in the block [{', '.join(f'{first}:{stop}' for first, stop in place)}]: {error}"
+    if not isinstance(block, np.ndarray) or block.dtype.kind != "f":
+        return text
     wrong = np.argwhere(~np.isfinite(block).all(axis=axis))
     if not len(wrong):
         return text

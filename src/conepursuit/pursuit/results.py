@@ -223,6 +223,16 @@ class Result:
         return full
 
     @property
+    def gap(self) -> float:
+        """The gap of the certificate: a bound on f(x) - f*, or an estimate of one."""
+        return self.certificate.gap
+
+    @property
+    def proven(self) -> bool:
+        """Whether the gap is a proof."""
+        return self.certificate.proven
+
+    @property
     def atoms(self) -> Atoms:
         """The atoms with weight."""
         return self.iterate.atoms
