@@ -314,5 +314,5 @@ def test_what_cannot_be_kept_is_refused_at_once(tmp_path):
 
 
 def test_a_missing_folder_is_said_at_once(tmp_path):
-    with pytest.raises(FileNotFoundError, match="the folder of the checkpoint .* does not exist"):
+    with pytest.raises(FileNotFoundError, match="folder of the checkpoint"):
         Checkpoint(tmp_path / "missing" / "run.npz")
