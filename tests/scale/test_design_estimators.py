@@ -244,3 +244,14 @@ def test_what_is_not_done_by_blocks_is_refused(estimator, message):
         pytest.raises(ValueError, match=message.replace(".", r"\.")),
     ):
         estimator.fit(blocks_of(X), Y)
+
+
+def test_a_sparse_block_of_one_row():
+    rng = np.random.default_rng(0)
+    X = rng.random((21, 4))
+    y = X @ [1.0, 2.0, 0.0, 1.0] + 0.1 * rng.standard_normal(21)
+    D = da.from_array(X, chunks=(10, 4)).map_blocks(sparse.csr_array, meta=np.empty((0, 0)))
+    with dask.config.set(scheduler="synchronous"):
+        model = NonnegativeGarroteRegressor().fit(D, y)
+    known = NonnegativeGarroteRegressor().fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-6)

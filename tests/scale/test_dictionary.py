@@ -32,6 +32,7 @@ from conepursuit import (
     certify,
     certify_nnls,
     minimize,
+    nnfit,
     nnls,
     nnls_path,
 )
@@ -291,14 +292,13 @@ def test_passes_are_counted_and_few(alone):
 
 
 def test_blocks_return_their_best_atoms_and_not_all_scores(alone, monkeypatch):
-    kept, ask = [], BlockMatrix.ask
+    kept, ask = [], BlockMatrix._ask_again
 
-    def measured(self, *args, **options):
-        answers = ask(self, *args, **options)
-        kept.append(answers)
-        return answers
+    def noted(self, question):
+        kept.append(ask(self, question))
+        return kept[-1]
 
-    monkeypatch.setattr(BlockMatrix, "ask", measured)
+    monkeypatch.setattr(BlockMatrix, "_ask_again", noted)
     D = da.from_array(np.random.default_rng(0).random((20, 3000)), chunks=(20, 1000))
     minimize(LeastSquares(np.ones(20)), Cone(Dictionary(D)), PWMP(), max_iter=3)
     numbers = [
@@ -337,6 +337,76 @@ def test_blocks_may_be_empty(alone):
     np.testing.assert_allclose(run.coef, known.coef, rtol=1e-8)
 
 
+def test_sparse_blocks_of_any_format_and_dtype(alone):
+    rng = np.random.default_rng(0)
+    whole = rng.integers(0, 120, (21, 6)) * (rng.random((21, 6)) < 0.6)
+    y = rng.random(21)
+    for dtype in (bool, np.int8, np.int16, np.float32):
+        X = whole.astype(dtype)
+        known = nnfit(LeastSquares(y), X.astype(float))
+        for kind in (sparse.csr_array, sparse.coo_array, sparse.csc_matrix):
+            D = da.from_array(X, chunks=(10, 6)).map_blocks(kind, meta=np.empty((0, 0), dtype))
+            fit = nnfit(LeastSquares(y), D)
+            np.testing.assert_allclose(fit.value, known.value, rtol=1e-9)
+            assert fit.proven
+            single = da.from_array(X, chunks=(21, 1)).map_blocks(kind, meta=np.empty((0, 0), dtype))
+            np.testing.assert_allclose(nnls(single, y).x, nnls(X.astype(float), y).x, atol=1e-12)
+
+
+def test_blocks_of_several_kinds_and_none(alone):
+    def mixed(block, block_info=None):
+        first = block_info[0]["array-location"][0][0]
+        return sparse.csr_array(block) if first else block
+
+    D = blocks(ATOMS, "both").map_blocks(mixed, meta=np.empty((0, 0)))
+    np.testing.assert_allclose(nnls(D, B).x, nnls(ATOMS, B).x, rtol=1e-9)
+    empty = da.from_array(ATOMS, chunks=((16, 0, 14), (0, 200)))
+    empty = empty.map_blocks(sparse.csr_array, meta=np.empty((0, 0)))
+    np.testing.assert_allclose(nnls(empty, B).x, nnls(ATOMS, B).x, rtol=1e-9)
+
+
+def test_audits_of_many_weights_bring_no_columns(alone, monkeypatch):
+    rng = np.random.default_rng(0)
+    matrix, b = rng.random((20, 900)), rng.random(20)
+    monkeypatch.setattr(large.WorkingSet, "add", None)
+    audit = certify_nnls(da.from_array(matrix, chunks=(20, 300)), b, np.full(900, 1e-3))
+    known = certify_nnls(matrix, b, np.full(900, 1e-3))
+    np.testing.assert_allclose(audit.gap, known.gap)
+    assert audit.proven == known.proven
+
+
+def test_a_dictionary_outlives_a_cluster():
+    distributed = pytest.importorskip("distributed")
+    atoms = Dictionary(blocks(ATOMS))
+    known = minimize(LeastSquares(B), Cone(Dictionary(ATOMS)), FCMP(), max_iter=5)
+    local = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+
+    def again():
+        run = minimize(LeastSquares(B), Cone(atoms), FCMP(), max_iter=5)
+        np.testing.assert_allclose(run.value, known.value)
+        assert run.trace["passes"][-1] < 12  # those of other runs do not count
+
+    for _ in range(2):
+        with (
+            distributed.LocalCluster(**local, dashboard_address=":0") as workers,
+            distributed.Client(workers, set_as_default=False) as client,
+            client.as_current(),
+        ):
+            again()
+    with dask.config.set(scheduler="synchronous"):
+        again()
+
+
+def test_blocks_in_the_memory_of_a_cluster_answer_together(cluster):
+    with cluster.as_current():
+        D = blocks(ATOMS).persist()
+        distributed_run = minimize(LeastSquares(B), Cone(Dictionary(D)), FCMP())
+        fit = nnls(D, B)
+    known = minimize(LeastSquares(B), Cone(Dictionary(ATOMS)), FCMP())
+    assert distributed_run.atoms.keys == known.atoms.keys
+    np.testing.assert_allclose(fit.x, nnls(ATOMS, B).x, rtol=1e-9)
+
+
 def test_integers_float32_and_labels(alone):
     whole = np.random.default_rng(0).integers(0, 5, (M, 40))
     for matrix in (whole, whole.astype(np.float32), whole > 2):
@@ -372,6 +442,9 @@ def test_bad_input_is_refused(alone):
         "at least one row and one column": lambda: nnls(D[:, :0], B),
         "does not combine with sum_to": lambda: nnls(D, B, sum_to=1.0),
         "does not combine with .* targets": lambda: nnls(D, da.from_array(B[:, None])),
+        "and the Dask array says": lambda: nnls(
+            D.map_blocks(lambda x: x, chunks=((M,), (90, 70, 40)), meta=np.empty((0, 0))), B
+        ),
         "scale the Dask array": lambda: nnls(D * 1e200, B),
         "underflow; scale the Dask": lambda: nnls(D * 1e-200, B),
         "Scale the Dask array": lambda: Dictionary(D * 1e200).norms,

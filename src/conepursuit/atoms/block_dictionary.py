@@ -93,10 +93,13 @@ class BlockDictionary(Dictionary):
         atom = column(self.matrix, best.key) if best.atom is None else best.atom
         return Vectors.single(self.shape, best.key, atom, seen)
 
-    def _look(self, gradient: Array) -> Extremes:
-        noise, penalties = NOISE * norm(gradient), self._penalties
-        answers = self.matrix.ask(_extremes, gradient, noise=noise, penalties=penalties)
-        return _together(answers)
+    def _look(self, gradient: Array, *penalties: float) -> Extremes:
+        """Make a pass, which answers for the penalties given and for the last ones."""
+        asked, noise = (*self._penalties, *penalties), NOISE * norm(gradient)
+        found: Extremes = self.matrix.ask(
+            _extremes, gradient, together=_together, noise=noise, penalties=asked
+        )
+        return found
 
     def fetch(self, keys: Iterable[Any]) -> None:
         own = [checked_index(key, self.n_atoms, self) for key in keys]
@@ -115,7 +118,7 @@ class BlockDictionary(Dictionary):
         seen = getattr(answer, "lookup", None)
         if not isinstance(seen, Extremes) or penalty not in seen.slopes:
             self._penalties = (*self._penalties, penalty)[-REMEMBERED:]
-            seen = self._look(gradient)
+            seen = self._look(gradient, penalty)
         return seen.slopes[penalty]
 
     @cached_property
@@ -184,16 +187,19 @@ def _extremes(
 
 
 def _together(answers: list[Extremes]) -> Extremes:
-    """Return the extremes of all blocks; among equal scores the first column wins."""
+    """Return the extremes of some blocks; among equal scores the first column wins."""
     lowest, highest, steep, slopes = zip(*answers, strict=True)
 
-    def low(candidate: Candidate) -> float:
-        return candidate.score
+    def low(candidate: Candidate) -> tuple[float, int]:
+        return candidate.score, candidate.key
+
+    def high(candidate: Candidate) -> tuple[float, int]:
+        return -candidate.score, candidate.key
 
     steepest = [each for each in steep if each is not None]
     return Extremes(
         min(lowest, key=low),
-        max(highest, key=low),
+        min(highest, key=high),
         min(steepest, key=low) if steepest else None,
         {p: tuple(min(each[p][i] for each in slopes) for i in (0, 1)) for p in slopes[0]},
     )

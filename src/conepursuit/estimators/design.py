@@ -96,7 +96,7 @@ def times_columns(X: Any, factors: Vector) -> Any:
 
 def _times_columns(block: Any, factors: Vector) -> Any:
     block = as_block(block, "X")
-    return sparse.csr_array(block) * factors[None] if is_sparse(block) else block * factors
+    return block @ sparse.diags_array(factors) if is_sparse(block) else block * factors
 
 
 def centred_blocks(X: Any, weights: Vector | None) -> tuple[Any, Vector]:

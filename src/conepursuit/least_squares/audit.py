@@ -126,7 +126,7 @@ def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str)
             units.gap_back(found.gap),
             "estimate" if lost_to_weights(inexact, units) else found.method,
         )
-    if known.beyond is None:
+    if known.beyond is None or np.count_nonzero(x) > MOST_WITH_WEIGHT:
         r = b - matvec(matrix, x)
         g = rmatvec(matrix, r)
         proof = Proof(matrix, b, x, r, g, known, inexact)

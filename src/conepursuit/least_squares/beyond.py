@@ -6,6 +6,7 @@ slopes of all atoms are never sent.
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
@@ -107,11 +108,11 @@ class Beyond:
         vectors = [t for t, _ in functionals if t is not None]
         share = -(-SPARE * most // self.matrix.column_blocks)
         out = np.union1d(self.inside, self.never)
-        answers = self.matrix.ask(
-            _look, q, *vectors, error=error, inside=out, most=min(share, most),
+        self.q, self.seen = q, self.matrix.ask(
+            _look, q, *vectors, together=partial(_together, most=most),
+            error=error, inside=out, most=min(share, most),
             functionals=[(t is None, mistake) for t, mistake in functionals],
         )  # fmt: skip
-        self.q, self.seen = q, _together(answers, most)
         if most and self.seen.columns is not None:
             found = zip(self.seen.indices.tolist(), self.seen.columns, strict=True)
             self.matrix.remember(dict(found))
@@ -133,10 +134,10 @@ class Beyond:
 
 
 def _together(answers: list[Seen], most: int) -> Seen:
-    """Return what all blocks have seen as one, with at most `most` atoms."""
+    """Return what some blocks have seen as one, with at most `most` atoms."""
     indices, slopes, columns, tilts, steepest = zip(*answers, strict=True)
     every, steep = np.concatenate(indices), np.concatenate(slopes)
-    best = np.argsort(-steep, kind="stable")[:most]
+    best = np.lexsort((every, -steep))[:most]  # of equals the first ones
     taken = None
     if all(part is not None for part in columns):
         flat = [each for part in columns for each in part]

@@ -68,6 +68,11 @@ class Place(NamedTuple):
     columns: slice
     name: str
 
+    def __str__(self) -> str:
+        rows, columns = self.rows, self.columns
+        where = f"{rows.start}:{rows.stop}, {columns.start}:{columns.stop}"
+        return f"the block [{where}] of {self.name}"
+
 
 class BlockMatrix:
     """A matrix in the blocks of a Dask array, which may be dense or of ``scipy.sparse``.
@@ -123,8 +128,14 @@ class BlockMatrix:
         """Into how many parts the columns are divided."""
         return len(self._columns)
 
-    def ask(self, function: Callable[..., Any], *vectors: Vector, **options: Any) -> list[Any]:
-        """Put a question to every block of columns, in one pass; return the answers in order.
+    def ask(
+        self,
+        function: Callable[..., Any],
+        *vectors: Vector,
+        together: Callable[[list[Any]], Any],
+        **options: Any,
+    ) -> Any:
+        """Put a question to every block of columns, in one pass; return the answers as one.
 
         Parameters
         ----------
@@ -136,59 +147,57 @@ class BlockMatrix:
             which are not in one place.
         *vectors : arrays of shape (m,)
             What to multiply the columns with.
+        together : callable
+            Returns some answers as one. It is applied to the answers of blocks in one place, and
+            then to what it has returned; neither their order nor their number must matter.
         **options
             For the function.
 
         Raises
         ------
         ValueError
-            In the first pass, if an entry is NaN or infinite. The message names the block.
+            If a block has another shape than the array says or, in the first pass, an entry that is
+            NaN or infinite. The message names the block.
         """
+        stacked = np.stack(vectors) if vectors else np.empty((0, self.shape[0]))
+        given = Question(function, stacked, options)
+        self.passes += 1.0
+        self._recent = {}
+        if self._facts is None or not in_reach(self._facts):
+            return together(self._ask_first(given))
+        held = held_blocks(self.array) if len(self._rows) == 1 else None
+        return together(self._ask_again(given) if held is None else held.ask(self, given, together))
+
+    def _ask_first(self, question: Question) -> list[Any]:
+        """Put a question to all blocks, and find out the facts, which stay where they are."""
         from dask.base import compute, persist
         from dask.delayed import delayed
 
-        stacked = np.stack(vectors) if vectors else np.empty((0, self.shape[0]))
-        given = delayed(Question(function, stacked, options), traverse=False, pure=False)
-        self.passes += 1.0
-        if self._facts is not None:
-            return self._ask_again(given)
+        given = delayed(question, traverse=False, pure=False)
         asked = [self._asked(j, None, given) for j in range(self.column_blocks)]
-        both = persist(*asked)  # the facts stay where they are, the answers return
+        both = persist(*asked)
         answers = list(compute(*(each[0] for each in both)))
         self._facts = list(persist(*(each[1] for each in both)))
         return answers
 
-    def _ask_again(self, given: Any) -> list[Any]:
+    def _ask_again(self, question: Question) -> list[Any]:
         """Put a question to all blocks when their facts are known."""
         from dask.base import compute
         from dask.delayed import delayed
 
         assert self._facts is not None
-        groups = blocks_in_one_place(self.array) if len(self._rows) == 1 else None
-        if groups is None:
-            return list(
-                compute(*(self._asked(j, facts, given) for j, facts in enumerate(self._facts)))
-            )
-        tasks = [
-            delayed(_all_answered, pure=False)(
-                [self._blocks[0, j] for j in group],
-                [Place(self._rows[0], self._columns[j], self.name) for j in group],
-                [self._facts[j] for j in group],
-                given,
-            )
-            for group in groups
-        ]
-        answers: list[Any] = [None] * self.column_blocks
-        for group, found in zip(groups, compute(*tasks), strict=True):
-            for j, answer in zip(group, found, strict=True):
-                answers[j] = answer
-        return answers
+        given = delayed(question, traverse=False, pure=False)
+        return list(compute(*(self._asked(j, own, given) for j, own in enumerate(self._facts))))
+
+    def place(self, j: int, row: int = 0) -> Place:
+        """Return the place of the block in a row of blocks and in column j of blocks."""
+        return Place(self._rows[row], self._columns[j], self.name)
 
     def _asked(self, j: int, facts: Any, given: Any) -> Any:
         """Return the task that answers a question for the columns of block j."""
         from dask.delayed import delayed
 
-        places = [Place(rows, self._columns[j], self.name) for rows in self._rows]
+        places = [self.place(j, row) for row in range(len(self._rows))]
         if len(places) == 1:
             block = self._blocks[0, j]
             return delayed(_answered, pure=False)(block, places[0], facts, given)
@@ -204,7 +213,7 @@ class BlockMatrix:
         from dask.base import compute
 
         if self._facts is None:
-            self.ask(_nothing)
+            self.ask(_nothing, together=_nothing)
         if self._all_facts is None:
             assert self._facts is not None
             found = zip(*compute(*self._facts), strict=True)
@@ -276,29 +285,78 @@ def check_blocks(array: Any, name: str) -> Any:
     return array
 
 
-def blocks_in_one_place(array: Any) -> list[list[int]] | None:
-    """Return the blocks of a row that one task can look at, for each thread of a cluster.
+class HeldBlocks(NamedTuple):
+    """Blocks of whole columns that are in the memory of a cluster.
 
-    Those are blocks that are in the memory of one worker already: a task for each of them would
-    cost more than a look at it. None where some block is not in the memory of a cluster.
+    A task for each of them would cost more than a look at it. So there is one for each thread of a
+    worker, which looks at blocks that the worker has.
     """
-    if "distributed" not in sys.modules:
-        return None
-    from distributed.client import futures_of
 
-    found: Any = futures_of(array)  # type: ignore[no-untyped-call]  # distributed has few types
-    futures = {future.key: future for future in found}
+    client: Any
+    futures: list[Any]
+
+    def ask(
+        self, matrix: BlockMatrix, given: Question, together: Callable[[list[Any]], Any]
+    ) -> list[Any]:
+        """Put a question to all blocks of a matrix whose facts are known."""
+        assert matrix._facts is not None
+        known = [future_of(facts) for facts in matrix._facts]
+        tasks = [
+            self.client.submit(
+                _all_answered, [self.futures[j] for j in group], [matrix.place(j) for j in group],
+                [known[j] for j in group], given, together, pure=False,
+            )
+            for group in self.groups()
+        ]  # fmt: skip
+        return list(self.client.gather(tasks))
+
+    def groups(self) -> list[list[int]]:
+        """Return the indices of the blocks that each task looks at."""
+        owners, threads = self.client.who_has(self.futures), self.client.nthreads()
+        held: dict[Any, list[int]] = {}
+        for j, future in enumerate(self.futures):
+            own = owners.get(future.key) or ("",)
+            held.setdefault(own[0], []).append(j)
+        parts = ((own, max(1, threads.get(place, 1))) for place, own in held.items())
+        return [own[i::count] for own, count in parts for i in range(min(count, len(own)))]
+
+
+def held_blocks(array: Any) -> HeldBlocks | None:
+    """Return the first row of blocks of an array, if all are in the memory of a cluster."""
+    futures = _futures(array)
     keys = array.__dask_keys__()[0]
     if not all(key in futures for key in keys):
         return None
-    client = futures[keys[0]].client
-    owners, threads = client.who_has(list(futures.values())), client.nthreads()
-    held: dict[Any, list[int]] = {}
-    for j, key in enumerate(keys):
-        own = owners.get(key) or ("",)
-        held.setdefault(own[0], []).append(j)
-    parts = ((own, max(1, threads.get(place, 1))) for place, own in held.items())
-    return [own[i::count] for own, count in parts for i in range(min(count, len(own)))]
+    return HeldBlocks(futures[keys[0]].client, [futures[key] for key in keys])
+
+
+def future_of(task: Any) -> Any:
+    """Return what stands for the value of a persisted task: a future, or the value itself."""
+    return next(iter(_futures(task).values()), task)
+
+
+def in_reach(tasks: list[Any]) -> bool:
+    """Return whether persisted tasks can still be used: not if they are on another cluster."""
+    futures = [future for task in tasks[:1] for future in _futures(task).values()]
+    if not futures:
+        return True
+    from distributed import Client
+
+    try:
+        current: Any = Client.current()  # type: ignore[no-untyped-call]  # it has few types
+    except ValueError:
+        return False
+    return all(future.client is current for future in futures)
+
+
+def _futures(collection: Any) -> dict[Any, Any]:
+    """Return the futures of a Dask collection by their keys."""
+    if "distributed" not in sys.modules:
+        return {}
+    from distributed.client import futures_of
+
+    found: Any = futures_of(collection)  # type: ignore[no-untyped-call]  # it has few types
+    return {future.key: future for future in found}
 
 
 def _slices(sizes: tuple[int, ...]) -> list[slice]:
@@ -307,13 +365,27 @@ def _slices(sizes: tuple[int, ...]) -> list[slice]:
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-def as_block(block: Any, name: str) -> Any:
-    """Return a block as a float array, or as it is if it is sparse."""
-    if is_sparse(block):
-        return block
+def as_block(block: Any, name: str, place: Place | None = None) -> Any:
+    """Return a block as a float array, or as a csr_array or csc_array of float64.
+
+    A ValueError says so if the block has not the shape of its `place`.
+    """
     if hasattr(block, "to_scipy_sparse"):  # an array of the library sparse
-        return block.to_scipy_sparse()
-    return as_real_array(block, name)
+        block = block.to_scipy_sparse()
+    if not is_sparse(block):
+        block = as_real_array(block, name)
+    elif block.format not in ("csr", "csc") or block.dtype != np.float64:
+        from scipy.sparse import csr_array
+
+        block = csr_array(block, dtype=np.float64)
+    if place is not None:
+        shape = tuple(part.stop - part.start for part in (place.rows, place.columns))
+        if block.shape != shape:
+            raise ValueError(
+                f"{place} has the shape {block.shape}, and the Dask array says {shape}. Give "
+                "map_blocks or from_delayed the chunks that the blocks have."
+            )
+    return block
 
 
 def _measured(
@@ -321,7 +393,7 @@ def _measured(
 ) -> tuple[Array, Facts | None]:
     """Return the products of a block with the vectors of a question, and its facts if wanted."""
     with ONE_BLAS_THREAD:
-        block, vectors = as_block(block, place.name), given.vectors[:, place.rows]
+        block, vectors = as_block(block, place.name, place), given.vectors[:, place.rows]
         if not first_time:
             return _products(block, vectors), None
         return _first_measures(block, place, vectors)
@@ -344,9 +416,7 @@ def _first_measures(block: Any, place: Place, vectors: Array) -> tuple[Array, Fa
         first = vectors[0] if len(vectors) else np.zeros(block.shape[0])
         products, squares, sums = measures(block, np.ascontiguousarray(first))
     if not (np.isfinite(squares).all() and np.isfinite(sums).all()):
-        rows, columns = place.rows, place.columns
-        where = f"{rows.start}:{rows.stop}, {columns.start}:{columns.stop}"
-        check_finite(block, f"the block [{where}] of {place.name}")
+        check_finite(block, str(place))
     zero = squares == 0
     for j in np.flatnonzero(zero) if block.shape[0] else ():  # a block may have no rows
         zero[j] = not abs(column(block, int(j))).max()
@@ -367,11 +437,16 @@ def _answered(block: Any, place: Place, facts: Facts | None, given: Question) ->
 
 
 def _all_answered(
-    blocks: list[Any], places: list[Place], facts: list[Facts], given: Question
+    blocks: list[Any],
+    places: list[Place],
+    facts: list[Facts],
+    given: Question,
+    together: Callable[[list[Any]], Any],
 ) -> Any:
-    """Return the answers of several blocks that have whole columns."""
+    """Return the answers of several blocks that have whole columns, as one."""
     each = zip(blocks, places, facts, strict=True)
-    return [_answered(block, place, known, given) for block, place, known in each]
+    with ONE_BLAS_THREAD:  # set once for all of them
+        return together([_answered(block, place, known, given) for block, place, known in each])
 
 
 def _combined(
@@ -391,9 +466,12 @@ def _nothing(*_: Any) -> None:
     """Answer nothing, in a pass that only finds out the facts."""
 
 
-def _all_products(products: Array, *_: Any) -> Array:
-    scores: Array = products[0]
-    return scores
+def _all_products(products: Array, facts: Facts, first: int, take: Any) -> dict[int, Array]:
+    return {first: products[0]}
+
+
+def _merged(parts: list[dict[int, Array]]) -> dict[int, Array]:
+    return {first: scores for part in parts for first, scores in part.items()}
 
 
 def _taken(block: Any, places: Array, name: str) -> list[Any]:
@@ -408,8 +486,10 @@ def _joined(parts: list[Any]) -> Any:
     """Return a column from its parts in several blocks."""
     if len(parts) == 1:
         return parts[0]
-    if not is_sparse(parts[0]):
-        return np.concatenate(parts)
+    if not all(map(is_sparse, parts)):
+        return np.concatenate(
+            [part.toarray().ravel() if is_sparse(part) else part for part in parts]
+        )
     from scipy.sparse import csr_array, hstack
 
     return csr_array(hstack(parts))
@@ -432,7 +512,8 @@ def _part_of_sum(block: Any, places: Array, weights: Vector) -> Vector:
 
 @rmatvec.register(BlockMatrix)
 def _(matrix: BlockMatrix, vector: Array) -> Vector:
-    return np.concatenate(matrix.ask(_all_products, vector))
+    scores = matrix.ask(_all_products, vector, together=_merged)
+    return np.concatenate([scores[first] for first in sorted(scores)])
 
 
 @matvec.register(BlockMatrix)

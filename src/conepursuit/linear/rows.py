@@ -84,7 +84,7 @@ def _computed(tasks: list[Any], vectors: tuple[Vector | None, ...]) -> tuple[Any
 def _answered(function: Callable[..., Any], block: Any, place: Place, parts: list[Any]) -> Any:
     try:
         with ONE_BLAS_THREAD:
-            return function(as_block(block, place.name), *parts)
+            return function(as_block(block, place.name, place), *parts)
     except ValueError as error:
         where = f"{place.rows.start}:{place.rows.stop}"
         raise ValueError(f"in the block of rows {where} of {place.name}: {error}") from error

@@ -47,7 +47,7 @@ class SafeUnits:
         if is_blocks(matrix):
             raise ValueError(
                 "the entries of A or b are so large or small that their squares overflow or "
-                "underflow; scale the Dask array, such as A / A.max()."
+                "underflow; scale the Dask array, such as A / A.max(), or b."
             )
         return cls(column_powers(matrix), int(np.frexp(np.abs(b).max())[1]))
 

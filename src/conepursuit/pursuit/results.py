@@ -86,8 +86,8 @@ class Trace(Mapping[str, Array]):
     ``step`` and ``good`` in row t belong to the step from state t to t + 1, as ``kind`` does. No
     step leaves the last state: there ``step`` is nan and ``good`` True. ``size`` is the sum of the
     weights, ``accuracy`` delta of the oracle's answer, 1 for an exact oracle, nan where nothing is
-    known. ``passes`` says how often all blocks of a dictionary beyond memory were read since it was
-    made; it is nan for other atoms.
+    known. ``passes`` says how often all blocks of a dictionary beyond memory were read since the
+    run began; it is nan for other atoms.
 
     Attributes
     ----------

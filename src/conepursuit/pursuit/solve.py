@@ -70,16 +70,20 @@ def iterates(
 
 def _begun(
     objective: Objective, domain: Domain, algorithm: Algorithm, start: Any
-) -> tuple[Generator[State, Iterate | None, Status], bool]:
-    """Return the states of a run, and whether it begins at the start given."""
+) -> tuple[Generator[State, Iterate | None, Status], bool, float]:
+    """Return the states of a run, whether it begins at the start given, and the passes before it.
+
+    Those are passes over the blocks of a dictionary beyond memory, which may have served others.
+    """
     check_fit(objective, domain)
+    passes = domain.atoms.passes or 0.0
     if isinstance(algorithm, type) or not hasattr(algorithm, "direction"):
         name = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise ValueError(f"the algorithm must be an instance; got {name}. Use PWMP(), say.")
     algorithm.check(objective, domain)
     first, value, given = first_point(objective, domain, start)
     iteration = start.iteration if isinstance(start, Saved) else 0
-    return _states(objective, domain, algorithm, first, value, iteration), given
+    return _states(objective, domain, algorithm, first, value, iteration), given, passes
 
 
 def _states(
@@ -200,9 +204,9 @@ def minimize(
         )
     if max_atoms is not None and not max_atoms >= 1:
         raise ValueError(f"max_atoms must be a positive integer; got {max_atoms!r}.")
-    run, given = _begun(objective, domain, algorithm, start)
+    run, given, passes = _begun(objective, domain, algorithm, start)
     limits = Limits(max_iter, tol, max_time, max_atoms)
-    watch = _Watch(limits, callback, algorithm.monotone, given, domain.atoms)
+    watch = _Watch(limits, callback, algorithm.monotone, given, domain.atoms, passes)
     try:
         status = watch.follow(run)
     except KeyboardInterrupt:
@@ -245,8 +249,9 @@ class _Watch:
         monotone: bool,
         given: bool,
         atoms: AtomSet,
+        passes: float,
     ) -> None:
-        self.limits, self.atoms = limits, atoms
+        self.limits, self.atoms, self.passes = limits, atoms, passes
         self.callback, self.monotone = callback, monotone
         self.began, self.trace = perf_counter(), Trace("given" if given else "origin")
         self.best: State | None = None
@@ -285,7 +290,7 @@ class _Watch:
             self.trace.start = f"multiple of {which}"
         self.last = state
         passes = self.atoms.passes
-        self.trace.record(state, nan if passes is None else passes, elapsed)
+        self.trace.record(state, nan if passes is None else passes - self.passes, elapsed)
         if self.best is None or state.value <= self.best.value:
             self.best = state
         asked = self.callback is not None and self.callback(state)
