@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
     key: int
     score: float
     relative: float
-    atom: Any
+    atom: Any = None
 
 
 class Extremes(NamedTuple):
@@ -97,8 +97,9 @@ class BlockDictionary(Dictionary):
         """Make a pass, which answers for the penalties given and for the last ones."""
         asked, noise = (*self._penalties, *penalties), NOISE * norm(gradient)
         found: Extremes = self.matrix.ask(
-            _extremes, gradient, together=_together, noise=noise, penalties=asked
-        )
+            _extremes, gradient, together=_together, with_columns=_with_atoms,
+            noise=noise, penalties=asked,
+        )  # fmt: skip
         return found
 
     def fetch(self, keys: Iterable[Any]) -> None:
@@ -156,7 +157,6 @@ def _extremes(
     products: Array,
     facts: Facts,
     first: int,
-    take: Any,
     *,
     noise: float,
     penalties: tuple[float, ...],
@@ -168,8 +168,7 @@ def _extremes(
     relative = scores * inverse
 
     def candidate(place: Any) -> Candidate:
-        atom = None if take is None else take(np.array([place]))[0]
-        return Candidate(first + int(place), float(scores[place]), float(relative[place]), atom)
+        return Candidate(first + int(place), float(scores[place]), float(relative[place]))
 
     def least(slopes: Vector) -> float:
         return float(np.where(zero, inf, slopes).min())
@@ -184,6 +183,20 @@ def _extremes(
             for p in {0.0, *penalties}
         },
     )
+
+
+def _with_atoms(seen: Extremes, take: Any) -> Extremes:
+    """Return the extremes with the atoms of their candidates."""
+
+    def filled(candidate: Candidate | None) -> Any:
+        if candidate is None:
+            return None
+        return candidate._replace(atom=take(np.array([candidate.key]))[0])
+
+    lowest = filled(seen.lowest)
+    same = seen.steep is not None and seen.steep.key == lowest.key
+    steep = lowest if same else filled(seen.steep)
+    return seen._replace(lowest=lowest, highest=filled(seen.highest), steep=steep)
 
 
 def _together(answers: list[Extremes]) -> Extremes:

@@ -109,7 +109,7 @@ class Beyond:
         share = -(-SPARE * most // self.matrix.column_blocks)
         out = np.union1d(self.inside, self.never)
         self.q, self.seen = q, self.matrix.ask(
-            _look, q, *vectors, together=partial(_together, most=most),
+            _look, q, *vectors, together=partial(_together, most=most), with_columns=_with_atoms,
             error=error, inside=out, most=min(share, most),
             functionals=[(t is None, mistake) for t, mistake in functionals],
         )  # fmt: skip
@@ -153,7 +153,6 @@ def _look(
     products: Array,
     facts: Facts,
     first: int,
-    take: Any,
     *,
     error: float,
     inside: Array,
@@ -169,7 +168,6 @@ def _look(
         slopes = np.where(outside, products[0] * inverted(norms), -inf)
     best = np.flatnonzero(slopes > 0)
     best = best[np.argsort(-slopes[best], kind="stable")[:most]]  # of equals the first ones
-    columns = None if take is None else [_dense(each) for each in take(best)]
     used, tilts, others = np.flatnonzero(outside), [], iter(products[1:])
     for is_sum, mistake in functionals:
         s = facts.sums if is_sum else next(others)
@@ -177,7 +175,12 @@ def _look(
             _tilt(products[0][used] + error * norms[used], s[used] - mistake * norms[used])
         )
     steepest = max(0.0, float(slopes.max(initial=0.0)))
-    return Seen(best + first, slopes[best], columns, tilts, steepest)
+    return Seen(best + first, slopes[best], None, tilts, steepest)
+
+
+def _with_atoms(seen: Seen, take: Any) -> Seen:
+    """Return what was seen with the atoms themselves."""
+    return seen._replace(columns=[_dense(each) for each in take(seen.indices)])
 
 
 def _dense(atom: Any) -> Vector:

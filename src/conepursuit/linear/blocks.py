@@ -54,10 +54,12 @@ class Facts(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a pass asks of the blocks: a function, vectors to multiply with, and its options."""
+    """What a pass asks of the blocks; the fields are the arguments of `BlockMatrix.ask`."""
 
     function: Callable[..., Any]
     vectors: Array
+    together: Callable[[list[Any]], Any]
+    with_columns: Callable[..., Any] | None
     options: dict[str, Any]
 
 
@@ -133,6 +135,7 @@ class BlockMatrix:
         function: Callable[..., Any],
         *vectors: Vector,
         together: Callable[[list[Any]], Any],
+        with_columns: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Any:
         """Put a question to every block of columns, in one pass; return the answers as one.
@@ -140,16 +143,18 @@ class BlockMatrix:
         Parameters
         ----------
         function : callable
-            ``function(products, facts, first, take, **options)`` returns the answer, which should
-            be short. `products`, of shape (k, n of the block), are those of the k vectors with the
-            columns, `first` is the index of the first column, and ``take(places)`` returns columns
-            of the block as `linear.column` does. It is None where a column has several blocks,
-            which are not in one place.
+            ``function(products, facts, first, **options)`` returns the answer, which should be
+            short. `products`, of shape (k, n of the block), are those of the k vectors with the
+            columns, and `first` is the index of the first column.
         *vectors : arrays of shape (m,)
             What to multiply the columns with.
         together : callable
             Returns some answers as one. It is applied to the answers of blocks in one place, and
             then to what it has returned; neither their order nor their number must matter.
+        with_columns : callable, optional
+            ``with_columns(answer, take)`` returns an answer with columns in it, where
+            ``take(indices)`` returns columns as `linear.column` does. It is called in the place of
+            the blocks, and not where a column has several blocks, which may be in several places.
         **options
             For the function.
 
@@ -160,13 +165,13 @@ class BlockMatrix:
             NaN or infinite. The message names the block.
         """
         stacked = np.stack(vectors) if vectors else np.empty((0, self.shape[0]))
-        given = Question(function, stacked, options)
+        given = Question(function, stacked, together, with_columns, options)
         self.passes += 1.0
         self._recent = {}
         if self._facts is None or not in_reach(self._facts):
             return together(self._ask_first(given))
         held = held_blocks(self.array) if len(self._rows) == 1 else None
-        return together(self._ask_again(given) if held is None else held.ask(self, given, together))
+        return together(self._ask_again(given) if held is None else held.ask(self, given))
 
     def _ask_first(self, question: Question) -> list[Any]:
         """Put a question to all blocks, and find out the facts, which stay where they are."""
@@ -295,16 +300,14 @@ class HeldBlocks(NamedTuple):
     client: Any
     futures: list[Any]
 
-    def ask(
-        self, matrix: BlockMatrix, given: Question, together: Callable[[list[Any]], Any]
-    ) -> list[Any]:
+    def ask(self, matrix: BlockMatrix, given: Question) -> list[Any]:
         """Put a question to all blocks of a matrix whose facts are known."""
         assert matrix._facts is not None
         known = [future_of(facts) for facts in matrix._facts]
         tasks = [
             self.client.submit(
                 _all_answered, [self.futures[j] for j in group], [matrix.place(j) for j in group],
-                [known[j] for j in group], given, together, pure=False,
+                [known[j] for j in group], given, pure=False,
             )
             for group in self.groups()
         ]  # fmt: skip
@@ -427,26 +430,41 @@ def _first_measures(block: Any, place: Place, vectors: Array) -> tuple[Array, Fa
 def _answered(block: Any, place: Place, facts: Facts | None, given: Question) -> Any:
     """Return the answer of a block that has whole columns, in the first pass with the facts."""
     products, found = _measured(block, place, facts is None, given)
-
-    def take(places: Array) -> list[Any]:
-        return _taken(block, places, place.name)
-
     known = found if facts is None else facts
-    answer = given.function(products, known, place.columns.start, take, **given.options)
+    answer = given.function(products, known, place.columns.start, **given.options)
+    answer = _with_columns(answer, [block], [place], given)
     return answer if found is None else (answer, found)
 
 
 def _all_answered(
-    blocks: list[Any],
-    places: list[Place],
-    facts: list[Facts],
-    given: Question,
-    together: Callable[[list[Any]], Any],
+    blocks: list[Any], places: list[Place], facts: list[Facts], given: Question
 ) -> Any:
     """Return the answers of several blocks that have whole columns, as one."""
-    each = zip(blocks, places, facts, strict=True)
+    answers, plain = [], given._replace(with_columns=None)
     with ONE_BLAS_THREAD:  # set once for all of them
-        return together([_answered(block, place, known, given) for block, place, known in each])
+        for block, place, known in zip(blocks, places, facts, strict=True):
+            answers.append(_answered(block, place, known, plain))
+        return _with_columns(given.together(answers), blocks, places, given)
+
+
+def _with_columns(answer: Any, blocks: list[Any], places: list[Place], given: Question) -> Any:
+    """Return an answer with the columns that it names, if it is to have them."""
+    if given.with_columns is None:
+        return answer
+    starts = [place.columns.start for place in places]
+    order = np.argsort(starts)
+
+    def take(indices: Array) -> list[Any]:
+        owners = order[np.searchsorted(np.take(starts, order), indices, "right") - 1]
+        found: list[Any] = [None] * len(indices)
+        for owner in np.unique(owners):
+            mine = np.flatnonzero(owners == owner)
+            own = _taken(blocks[owner], indices[mine] - starts[owner], places[owner].name)
+            for i, each in zip(mine, own, strict=True):
+                found[i] = each
+        return found
+
+    return given.with_columns(answer, take)
 
 
 def _combined(
@@ -458,7 +476,7 @@ def _combined(
     if facts is None:
         squares, sums, zero = zip(*(part[1] or () for part in parts), strict=True)
         known = Facts(np.sum(squares, axis=0), np.sum(sums, axis=0), np.all(zero, axis=0))
-    answer = given.function(products, known, place.columns.start, None, **given.options)
+    answer = given.function(products, known, place.columns.start, **given.options)
     return answer if facts is not None else (answer, known)
 
 
@@ -466,7 +484,7 @@ def _nothing(*_: Any) -> None:
     """Answer nothing, in a pass that only finds out the facts."""
 
 
-def _all_products(products: Array, facts: Facts, first: int, take: Any) -> dict[int, Array]:
+def _all_products(products: Array, facts: Facts, first: int) -> dict[int, Array]:
     return {first: products[0]}
 
 
