@@ -36,8 +36,8 @@ from scale_dictionary import ROWS, from_a_file, in_a_cluster
 from timing import show
 
 BANDS, ENDMEMBERS, THREADS = 162, 6, 2
-CHUNK, STORED = 50_000, 1_000
-"""Targets in a block, and in a chunk of the file.
+HELD, CHUNK, STORED = 100_000, 50_000, 1_000
+"""Targets in a block in memory, in a block that is read from a file, and in a chunk of the file.
 
 To read a chunk of a file takes three times its size: compressed, decompressed, and in the block.
 """
@@ -76,8 +76,8 @@ def compute(*arrays):
 def in_memory(targets, repeat):
     """Yield the rows of the first table."""
     A, B = spectra(), pixels(targets)
-    blocks = da.from_array(B, chunks=(BANDS, CHUNK), name=False)
-    turned = da.from_array(np.ascontiguousarray(B.T), chunks=(CHUNK, BANDS), name=False).T
+    blocks = da.from_array(B, chunks=(BANDS, HELD), name=False)
+    turned = da.from_array(np.ascontiguousarray(B.T), chunks=(HELD, BANDS), name=False).T
     best = seconds(
         {
             "in memory": lambda: nnls(A, B, n_jobs=THREADS),
