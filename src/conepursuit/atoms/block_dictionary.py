@@ -14,7 +14,7 @@ from conepursuit.atoms.base import Atoms
 from conepursuit.atoms.dictionary import NOISE, Dictionary
 from conepursuit.atoms.vectors import Vectors, checked_index
 from conepursuit.linear import column
-from conepursuit.linear.blocks import Facts
+from conepursuit.linear.tasks import Facts
 
 REMEMBERED = 4
 """Every pass answers for this many penalties, those of the last questions, and for none."""

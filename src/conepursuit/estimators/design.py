@@ -25,8 +25,8 @@ from sklearn.utils.validation import (
 from conepursuit.arrays import EPS, Array, Vector, inside
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import as_matrix, check_finite, is_dask, is_sparse, matvec, rmatvec
-from conepursuit.linear.blocks import as_block
 from conepursuit.linear.rows import stacked
+from conepursuit.linear.tasks import as_block
 from conepursuit.loss_fits.rows import RowProblem
 from conepursuit.matrix_fits.lazy import Sent, whole_targets
 from conepursuit.objectives import Objective

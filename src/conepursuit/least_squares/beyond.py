@@ -14,7 +14,8 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.linear import is_sparse
-from conepursuit.linear.blocks import BlockMatrix, Facts
+from conepursuit.linear.blocks import BlockMatrix
+from conepursuit.linear.tasks import Facts
 from conepursuit.matrix_fits.safe_units import inverted
 from conepursuit.rounding import product_rounding
 

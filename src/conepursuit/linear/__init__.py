@@ -3,7 +3,8 @@
 ``matvec``, ``rmatvec``, ``column`` and ``gram`` work on NumPy arrays, ``scipy.sparse`` matrices
 and ``scipy.sparse.linalg.LinearOperator`` by single dispatch. A new kind of matrix registers
 itself with these functions; nothing else has to know it. Results are float64. `blocks` has the
-matrices beyond memory, Dask arrays, and `blas` the number of threads of products.
+matrices beyond memory, Dask arrays, `tasks` what is done where their blocks are, `rows` passes over
+blocks of whole rows, and `blas` the number of threads of products.
 """
 
 from __future__ import annotations

@@ -14,17 +14,21 @@ from warnings import warn
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array, inside
-from conepursuit.linear import (
-    as_matrix_unchecked,
-    check_finite,
-    column,
-    is_sparse,
-    matvec,
-    measures,
-    rmatvec,
+from conepursuit.arrays import Array, Vector, inside
+from conepursuit.linear import column, is_sparse, matvec, rmatvec
+from conepursuit.linear.tasks import (
+    Facts,
+    Place,
+    Question,
+    all_answered,
+    answered,
+    combined,
+    measured,
+    part_of_sum,
+    row_of_products,
+    scaled_rows,
+    taken,
 )
-from conepursuit.linear.blas import ONE_BLAS_THREAD
 
 MANY_BLOCKS, SMALL_BLOCK = 256, 1 << 16
 """More blocks than this, of fewer bytes than this on average, cause a warning.
@@ -35,45 +39,6 @@ megabytes.
 
 BLOCK_COST = 5e-4
 """Seconds that Dask's threads take for a block without numbers, for the message of that warning."""
-
-
-class Facts(NamedTuple):
-    """What the first pass finds out about the columns of a block, and what stays where it is.
-
-    Attributes
-    ----------
-    squares, sums : arrays
-        The squared norms of the columns, and the sums of their entries.
-    zero : array of bool
-        Which columns are zero; the square of a column that is not may still underflow to zero.
-    """
-
-    squares: Vector
-    sums: Vector
-    zero: Array
-
-
-class Question(NamedTuple):
-    """What a pass asks of the blocks; the fields are the arguments of `BlockMatrix.ask`."""
-
-    function: Callable[..., Any]
-    vectors: Array
-    together: Callable[[list[Any]], Any]
-    with_columns: Callable[..., Any] | None
-    options: dict[str, Any]
-
-
-class Place(NamedTuple):
-    """Which rows and columns of the matrix a block has, and the name of the matrix in messages."""
-
-    rows: slice
-    columns: slice
-    name: str
-
-    def __str__(self) -> str:
-        rows, columns = self.rows, self.columns
-        where = f"{rows.start}:{rows.stop}, {columns.start}:{columns.stop}"
-        return f"the block [{where}] of {self.name}"
 
 
 class BlockMatrix:
@@ -205,13 +170,13 @@ class BlockMatrix:
         places = [self.place(j, row) for row in range(len(self._rows))]
         if len(places) == 1:
             block = self._blocks[0, j]
-            return delayed(_answered, pure=False)(block, places[0], facts, given)
-        measured = delayed(_measured, pure=False)
+            return delayed(answered, pure=False)(block, places[0], facts, given)
+        measure = delayed(measured, pure=False)
         parts = [
-            measured(block, place, facts is None, given)
+            measure(block, place, facts is None, given)
             for block, place in zip(self._blocks[:, j], places, strict=True)
         ]
-        return delayed(_combined, pure=False)(parts, places[0], facts, given)
+        return delayed(combined, pure=False)(parts, places[0], facts, given)
 
     def facts(self) -> Facts:
         """Return the facts of all columns; the first call makes a pass, if there was none."""
@@ -238,7 +203,7 @@ class BlockMatrix:
         if not len(missing):
             return
         read, owners = [], np.searchsorted([part.stop for part in self._columns], missing, "right")
-        take = delayed(_taken, pure=False)
+        take = delayed(taken, pure=False)
         for owner in np.unique(owners):
             own = missing[owners == owner]
             places = own - self._columns[owner].start
@@ -259,7 +224,7 @@ class BlockMatrix:
 
         along = array.from_array(vector[:, None], chunks=(self.array.chunks[0], 1))
         parts = array.map_blocks(
-            _row_of_products, self.array, along, dtype=np.float64,
+            row_of_products, self.array, along, dtype=np.float64,
             chunks=((1,) * len(self._rows), self.array.chunks[1]), meta=np.empty((0, 0)),
         )  # fmt: skip
         return parts.sum(axis=0)
@@ -270,7 +235,7 @@ class BlockMatrix:
 
         along = array.from_array(rows[:, None], chunks=(self.array.chunks[0], 1))
         scaled = array.map_blocks(
-            _scaled_rows, self.array, along, dtype=np.float64, meta=np.empty((0, 0))
+            scaled_rows, self.array, along, dtype=np.float64, meta=np.empty((0, 0))
         )
         return BlockMatrix(scaled, self.name)
 
@@ -306,7 +271,7 @@ class HeldBlocks(NamedTuple):
         known = [future_of(facts) for facts in matrix._facts]
         tasks = [
             self.client.submit(
-                _all_answered, [self.futures[j] for j in group], [matrix.place(j) for j in group],
+                all_answered, [self.futures[j] for j in group], [matrix.place(j) for j in group],
                 [known[j] for j in group], given, pure=False,
             )
             for group in self.groups()
@@ -346,7 +311,7 @@ def in_reach(tasks: list[Any]) -> bool:
     from distributed import Client
 
     try:
-        current: Any = Client.current()  # type: ignore[no-untyped-call]  # it has few types
+        current: Any = Client.current()
     except ValueError:
         return False
     return all(future.client is current for future in futures)
@@ -358,7 +323,7 @@ def _futures(collection: Any) -> dict[Any, Any]:
         return {}
     from distributed.client import futures_of
 
-    found: Any = futures_of(collection)  # type: ignore[no-untyped-call]  # it has few types
+    found: Any = futures_of(collection)
     return {future.key: future for future in found}
 
 
@@ -366,118 +331,6 @@ def _slices(sizes: tuple[int, ...]) -> list[slice]:
     """Return the ranges that chunks of these sizes cover."""
     ends = np.cumsum(sizes).tolist()
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-
-def as_block(block: Any, name: str, place: Place | None = None) -> Any:
-    """Return a block as a float array, or as a csr_array or csc_array of float64.
-
-    A ValueError says so if the block has not the shape of its `place`.
-    """
-    if hasattr(block, "to_scipy_sparse"):  # an array of the library sparse
-        block = block.to_scipy_sparse()
-    if not is_sparse(block):
-        block = as_real_array(block, name)
-    elif block.format not in ("csr", "csc") or block.dtype != np.float64:
-        from scipy.sparse import csr_array
-
-        block = csr_array(block, dtype=np.float64)
-    if place is not None:
-        shape = tuple(part.stop - part.start for part in (place.rows, place.columns))
-        if block.shape != shape:
-            raise ValueError(
-                f"{place} has the shape {block.shape}, and the Dask array says {shape}. Give "
-                "map_blocks or from_delayed the chunks that the blocks have."
-            )
-    return block
-
-
-def _measured(
-    block: Any, place: Place, first_time: bool, given: Question
-) -> tuple[Array, Facts | None]:
-    """Return the products of a block with the vectors of a question, and its facts if wanted."""
-    with ONE_BLAS_THREAD:
-        block, vectors = as_block(block, place.name, place), given.vectors[:, place.rows]
-        if not first_time:
-            return _products(block, vectors), None
-        return _first_measures(block, place, vectors)
-
-
-def _products(block: Any, vectors: Array) -> Array:
-    """Return the products of vectors, as rows, with the columns of a block."""
-    if not len(vectors):
-        return np.empty((0, block.shape[1]))
-    return np.stack([rmatvec(block, vector) for vector in vectors])
-
-
-def _first_measures(block: Any, place: Place, vectors: Array) -> tuple[Array, Facts]:
-    """Return the products of a block with vectors, and its facts; refuse NaN and infinity."""
-    if is_sparse(block):
-        block = as_matrix_unchecked(block, place.name)  # entries that are stored twice are added
-    elif not block.flags.forc:
-        block = np.ascontiguousarray(block)
-    with np.errstate(all="ignore"):
-        first = vectors[0] if len(vectors) else np.zeros(block.shape[0])
-        products, squares, sums = measures(block, np.ascontiguousarray(first))
-    if not (np.isfinite(squares).all() and np.isfinite(sums).all()):
-        check_finite(block, str(place))
-    zero = squares == 0
-    for j in np.flatnonzero(zero) if block.shape[0] else ():  # a block may have no rows
-        zero[j] = not abs(column(block, int(j))).max()
-    others = _products(block, vectors[1:])
-    return np.vstack([products[None], others])[: len(vectors)], Facts(squares, sums, zero)
-
-
-def _answered(block: Any, place: Place, facts: Facts | None, given: Question) -> Any:
-    """Return the answer of a block that has whole columns, in the first pass with the facts."""
-    products, found = _measured(block, place, facts is None, given)
-    known = found if facts is None else facts
-    answer = given.function(products, known, place.columns.start, **given.options)
-    answer = _with_columns(answer, [block], [place], given)
-    return answer if found is None else (answer, found)
-
-
-def _all_answered(
-    blocks: list[Any], places: list[Place], facts: list[Facts], given: Question
-) -> Any:
-    """Return the answers of several blocks that have whole columns, as one."""
-    answers, plain = [], given._replace(with_columns=None)
-    with ONE_BLAS_THREAD:  # set once for all of them
-        for block, place, known in zip(blocks, places, facts, strict=True):
-            answers.append(_answered(block, place, known, plain))
-        return _with_columns(given.together(answers), blocks, places, given)
-
-
-def _with_columns(answer: Any, blocks: list[Any], places: list[Place], given: Question) -> Any:
-    """Return an answer with the columns that it names, if it is to have them."""
-    if given.with_columns is None:
-        return answer
-    starts = [place.columns.start for place in places]
-    order = np.argsort(starts)
-
-    def take(indices: Array) -> list[Any]:
-        owners = order[np.searchsorted(np.take(starts, order), indices, "right") - 1]
-        found: list[Any] = [None] * len(indices)
-        for owner in np.unique(owners):
-            mine = np.flatnonzero(owners == owner)
-            own = _taken(blocks[owner], indices[mine] - starts[owner], places[owner].name)
-            for i, each in zip(mine, own, strict=True):
-                found[i] = each
-        return found
-
-    return given.with_columns(answer, take)
-
-
-def _combined(
-    parts: list[tuple[Array, Facts | None]], place: Place, facts: Facts | None, given: Question
-) -> Any:
-    """Return the answer for columns whose entries are in several blocks, as `_answered` does."""
-    products = np.sum([part[0] for part in parts], axis=0)
-    known = facts
-    if facts is None:
-        squares, sums, zero = zip(*(part[1] or () for part in parts), strict=True)
-        known = Facts(np.sum(squares, axis=0), np.sum(sums, axis=0), np.all(zero, axis=0))
-    answer = given.function(products, known, place.columns.start, **given.options)
-    return answer if facts is not None else (answer, known)
 
 
 def _nothing(*_: Any) -> None:
@@ -490,14 +343,6 @@ def _all_products(products: Array, facts: Facts, first: int) -> dict[int, Array]
 
 def _merged(parts: list[dict[int, Array]]) -> dict[int, Array]:
     return {first: scores for part in parts for first, scores in part.items()}
-
-
-def _taken(block: Any, places: Array, name: str) -> list[Any]:
-    """Return columns of a block."""
-    block = as_block(block, name)
-    if is_sparse(block) and len(places):
-        block = block.tocsc()
-    return [column(block, int(j)) for j in places]
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -513,21 +358,6 @@ def _joined(parts: list[Any]) -> Any:
     return csr_array(hstack(parts))
 
 
-def _row_of_products(block: Any, along: Array) -> Array:
-    with ONE_BLAS_THREAD:
-        return rmatvec(as_block(block, "A"), along[:, 0])[None]
-
-
-def _scaled_rows(block: Any, rows: Array) -> Any:
-    block = as_block(block, "A")
-    return block.multiply(rows).tocsc() if is_sparse(block) else rows * block
-
-
-def _part_of_sum(block: Any, places: Array, weights: Vector) -> Vector:
-    with ONE_BLAS_THREAD:
-        return matvec(as_block(block, "A")[:, places], weights)
-
-
 @rmatvec.register(BlockMatrix)
 def _(matrix: BlockMatrix, vector: Array) -> Vector:
     scores = matrix.ask(_all_products, vector, together=_merged)
@@ -540,7 +370,7 @@ def _(matrix: BlockMatrix, vector: Array) -> Vector:
     from dask.base import compute
     from dask.delayed import delayed
 
-    parts, times = [], delayed(_part_of_sum, pure=False)
+    parts, times = [], delayed(part_of_sum, pure=False)
     for j, columns in enumerate(matrix._columns):
         places = np.flatnonzero(vector[columns])
         if len(places):

@@ -14,7 +14,8 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.linear.blas import ONE_BLAS_THREAD
-from conepursuit.linear.blocks import BlockMatrix, Place, as_block
+from conepursuit.linear.blocks import BlockMatrix
+from conepursuit.linear.tasks import Place, as_block
 
 ADDED = 8
 """How many answers one task adds up; so few of them are in one place at a time."""
