@@ -194,14 +194,18 @@ class BlockMatrix:
         """Keep columns that came with an answer, until the next ones come, for `column`."""
         self._recent = columns
 
-    def fetch(self, indices: Array) -> None:
-        """Read columns that are not at hand, all at once; they are kept as those of an answer."""
+    def fetch(self, indices: Array) -> dict[int, Any]:
+        """Return columns by their indices, and maybe others.
+
+        Those that are not at hand are read, all at once, and kept as those of an answer.
+        """
         from dask.base import compute
         from dask.delayed import delayed
 
-        missing = np.array([j for j in indices if int(j) not in self._recent], dtype=np.intp)
+        recent = self._recent  # another thread may begin a pass meanwhile
+        missing = np.array([j for j in indices if int(j) not in recent], dtype=np.intp)
         if not len(missing):
-            return
+            return recent
         read, owners = [], np.searchsorted([part.stop for part in self._columns], missing, "right")
         take = delayed(taken, pure=False)
         for owner in np.unique(owners):
@@ -213,7 +217,8 @@ class BlockMatrix:
         found = compute(*(parts for _, parts in read))
         for (own, _), parts in zip(read, found, strict=True):
             for i, j in enumerate(own):
-                self._recent[int(j)] = _joined([part[i] for part in parts])
+                recent[int(j)] = _joined([part[i] for part in parts])
+        return recent
 
     def products(self, vector: Vector) -> Any:
         """Return the products of all columns with a vector, as a Dask array that is not computed.
@@ -386,5 +391,4 @@ def _(matrix: BlockMatrix, vector: Array) -> Vector:
 
 @column.register(BlockMatrix)
 def _(matrix: BlockMatrix, index: int) -> Any:
-    matrix.fetch(np.array([index]))
-    return matrix._recent[int(index)]
+    return matrix.fetch(np.array([index]))[int(index)]
