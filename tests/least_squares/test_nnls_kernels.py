@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from conepursuit import FCMP, Cone, Dictionary, LeastSquares, minimize, nnls
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.kernels import shared
-from conepursuit.least_squares import large as ws
-from conepursuit.least_squares.large import WorkingSet, exact_fit, fit_large
+from conepursuit.least_squares import working_set as ws
+from conepursuit.least_squares.large import exact_fit, fit_large
 from conepursuit.least_squares.many import aligned, batch_kernel, empty_tables
 from conepursuit.least_squares.survey import survey
+from conepursuit.least_squares.working_set import WorkingSet
 from conepursuit.linear import matvec, rmatvec
 
 

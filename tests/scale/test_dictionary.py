@@ -36,7 +36,7 @@ from conepursuit import (
     nnls,
     nnls_path,
 )
-from conepursuit.least_squares import beyond, large
+from conepursuit.least_squares import beyond, working_set
 from conepursuit.linear import column, matvec, rmatvec
 from conepursuit.linear.blocks import BlockMatrix
 from exact import Problem, exceeds
@@ -215,15 +215,15 @@ def test_estimates_know_the_atoms_outside(alone):
 
 def test_a_working_set_that_is_full_lets_idle_atoms_leave(alone, monkeypatch):
     monkeypatch.setattr(beyond.Beyond, "candidates", 15)
-    monkeypatch.setattr(large, "JOINING", 1)
-    left, leave = [], large.WorkingSet._leave_idle
+    monkeypatch.setattr(working_set, "ROOM", 4)
+    left, leave = [], working_set.WorkingSet._leave_idle
 
     def counted(self):
         before = len(self.chosen)
         leave(self)
         left.append(before - len(self.chosen))
 
-    monkeypatch.setattr(large.WorkingSet, "_leave_idle", counted)
+    monkeypatch.setattr(working_set.WorkingSet, "_leave_idle", counted)
     rng = np.random.default_rng(0)
     D, b = rng.random((80, 3000)), rng.random(80)
     fit, known = nnls(da.from_array(D, chunks=(80, 1000)), b), nnls(D, b)
@@ -368,7 +368,7 @@ def test_blocks_of_several_kinds_and_none(alone):
 def test_audits_of_many_weights_bring_no_columns(alone, monkeypatch):
     rng = np.random.default_rng(0)
     matrix, b = rng.random((20, 900)), rng.random(20)
-    monkeypatch.setattr(large.WorkingSet, "add", None)
+    monkeypatch.setattr(working_set.WorkingSet, "add", None)
     audit = certify_nnls(da.from_array(matrix, chunks=(20, 300)), b, np.full(900, 1e-3))
     known = certify_nnls(matrix, b, np.full(900, 1e-3))
     np.testing.assert_allclose(audit.gap, known.gap)

@@ -9,8 +9,8 @@ The input is a matrix A and one target b, or many; the output is an `NNLSResult`
   Gram matrix, and those for which that is not accurate enough go to ``one_target``.
 - ``whole``: one target on a dictionary that is small or has near copies of atoms, with passes over
   all atoms.
-- ``large``: one target on a large one, with a working set of atoms; ``survey`` is its first pass,
-  and ``beyond`` are the atoms outside it of a dictionary in a Dask array, as passes show them.
+- ``large``: one target on a large one, with a ``working_set`` of atoms; ``survey`` is its first
+  pass, and ``beyond`` what passes show of the other atoms of a dictionary in a Dask array.
 - ``path``: one atom after the other, for `nnls_path` and for ``max_atoms=``, unless A is small.
 - ``sums``: many targets with a given sum of weights; ``sum_kernels`` has the kernels for it, and
   ``sum_target`` fits one target, with the proof that a simplex allows.

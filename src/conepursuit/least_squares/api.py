@@ -15,11 +15,11 @@ import numpy as np
 from conepursuit.arrays import Array, Vector, count
 from conepursuit.callbacks import close
 from conepursuit.least_squares.audit import check_weighted
-from conepursuit.least_squares.large import Callback
 from conepursuit.least_squares.many import ManyTargets
 from conepursuit.least_squares.one_target import fit_one
 from conepursuit.least_squares.sum_target import fit_one_sum
 from conepursuit.least_squares.sums import ManySums, weight_sum
+from conepursuit.least_squares.working_set import Callback
 from conepursuit.linear import is_blocks
 from conepursuit.matrix_fits.arguments import (
     NO_LABELS,

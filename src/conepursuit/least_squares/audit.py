@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
-from conepursuit.least_squares.large import WorkingSet
 from conepursuit.least_squares.proofs import Proof, dense_column
 from conepursuit.least_squares.survey import surveyed
+from conepursuit.least_squares.working_set import WorkingSet
 from conepursuit.linear import check_finite, is_blocks, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import (
     as_vector,

@@ -6,9 +6,10 @@ from typing import Any
 
 from conepursuit.arrays import Array, Vector, norm
 from conepursuit.least_squares.audit import certificate_of, lost_to_weights, with_best_gap
-from conepursuit.least_squares.large import Callback, fit_large
+from conepursuit.least_squares.large import fit_large
 from conepursuit.least_squares.path import fit_greedily
 from conepursuit.least_squares.whole import fit_whole, is_small
+from conepursuit.least_squares.working_set import Callback
 from conepursuit.linear import check_finite, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import check_entries
 from conepursuit.matrix_fits.results import NNLSResult

@@ -11,8 +11,9 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector, count
 from conepursuit.kernels.constants import MAX_ATOMS, MAX_STEPS, OPTIMAL
-from conepursuit.least_squares.large import Callback, WorkingSet, finished
+from conepursuit.least_squares.large import finished
 from conepursuit.least_squares.survey import surveyed
+from conepursuit.least_squares.working_set import Callback, WorkingSet
 from conepursuit.linear import check_finite, matvec
 from conepursuit.matrix_fits.arguments import (
     as_vector,
