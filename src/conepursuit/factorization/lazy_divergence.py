@@ -125,6 +125,7 @@ class LazyDivergenceLoss(DivergenceLoss):
             grown = np.where(count > 0, 0.5 * (grown + raised), grown)
         G[:] = grown
 
+    # A factor in blocks goes where the base class has an array.
     def _beyond(self, new: Any, old: Any, share: float) -> Any:  # type: ignore[override]
         if share == 0 or not isinstance(new, RowFactor):
             return super()._beyond(new, old, share)
