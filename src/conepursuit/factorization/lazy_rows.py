@@ -9,7 +9,7 @@ the first pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -20,6 +20,7 @@ from scipy import sparse
 
 from conepursuit.arrays import Array, Vector, as_real_array
 from conepursuit.linear.blas import ONE_BLAS_THREAD
+from conepursuit.linear.blocks import said_if_lost
 from conepursuit.matrix_fits.lazy import Sent
 
 TILE = 1 << 18
@@ -119,18 +120,9 @@ class RowBlocks:
         with self._said_if_lost():
             return list(persist(*(task(sent, lengths, b - a, *own) for (a, b), own in parts)))
 
-    @contextmanager
-    def _said_if_lost(self) -> Iterator[None]:
-        """Raise a RuntimeError that says what can be done where a cluster is closed or fails."""
-        try:
-            yield
-        except Exception as error:
-            if not type(error).__module__.startswith("distributed"):
-                raise  # what a block has said
-            raise RuntimeError(
-                f"the cluster was lost in pass {self.passes} over X: {error!r}. A fit can go on "
-                "from the last H that its callback has seen: fit(X, start=H)."
-            ) from error
+    def _said_if_lost(self) -> AbstractContextManager[None]:
+        advice = "A fit can go on from the last H that its callback has seen: fit(X, start=H)."
+        return said_if_lost(self.passes, "X", advice)
 
 
 class RowFactor:

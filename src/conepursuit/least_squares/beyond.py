@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
-from conepursuit.linear import is_sparse
+from conepursuit.linear import dense_vector
 from conepursuit.linear.blocks import BlockMatrix
 from conepursuit.linear.tasks import Facts
 from conepursuit.matrix_fits.safe_units import inverted
@@ -106,7 +106,7 @@ class Beyond:
         most : int
             How many atoms to return, if so many descend.
         """
-        vectors = [t for t, _ in functionals if t is not None]
+        self._error, vectors = error, [t for t, _ in functionals if t is not None]
         share = -(-SPARE * most // self.matrix.column_blocks)
         out = np.union1d(self.inside, self.never)
         self.q, self.seen = q, self.matrix.ask(
@@ -126,7 +126,7 @@ class Beyond:
     def forbid(self, atoms: Array) -> None:
         """Let some atoms not count any more, and make the last pass again without them."""
         self.never = atoms
-        self.look_ahead(self.q, 0.0, CANDIDATES)
+        self.look_ahead(self.q, self._error, self.candidates)
 
     def put(self, scores: Vector, norms: Vector) -> None:
         """Write <a, q> of the atoms that the last pass returned into the places of these atoms."""
@@ -181,12 +181,7 @@ def _look(
 
 def _with_atoms(seen: Seen, take: Any) -> Seen:
     """Return what was seen with the atoms themselves."""
-    return seen._replace(columns=[_dense(each) for each in take(seen.indices)])
-
-
-def _dense(atom: Any) -> Vector:
-    full: Vector = atom.toarray().ravel() if is_sparse(atom) else atom
-    return full
+    return seen._replace(columns=[dense_vector(each) for each in take(seen.indices)])
 
 
 def _tilt(need: Vector, firm: Vector) -> Tilt:

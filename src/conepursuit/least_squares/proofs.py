@@ -13,7 +13,7 @@ import numpy as np
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.least_squares.whole import NO_GRAM
-from conepursuit.linear import column, is_sparse, rmatvec
+from conepursuit.linear import column, dense_vector, rmatvec
 from conepursuit.rounding import FLOOR, UNIT, doubled_rounding, product_rounding, resolution
 
 MOST_DOUBLED = 512
@@ -236,6 +236,4 @@ def plain_error(m: int, count: int, reach: float) -> float:
 
 def dense_column(matrix: Any, j: int) -> Vector:
     """Return a column of a matrix of any kind as an array."""
-    part = column(matrix, j)
-    full: Vector = part.toarray().ravel() if is_sparse(part) else part
-    return full
+    return dense_vector(column(matrix, j))

@@ -308,6 +308,12 @@ def dense(matrix: Any) -> Array:
     return np.asarray(matrix @ np.eye(matrix.shape[1]), dtype=np.float64)
 
 
+def dense_vector(part: Any) -> Vector:
+    """Return a column, as `column` gives it, as an array."""
+    full: Vector = part.toarray().ravel() if is_sparse(part) else part
+    return full
+
+
 def weighted_squares(matrix: Any, weights: Vector) -> Vector:
     """Return sum_i w_i a_ij^2 for every column of an array or a sparse matrix."""
     if is_sparse(matrix):

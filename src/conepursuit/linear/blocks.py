@@ -8,14 +8,15 @@ arrives.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, inside
-from conepursuit.linear import column, is_sparse, matvec, rmatvec
+from conepursuit.linear import column, dense_vector, is_sparse, matvec, rmatvec
 from conepursuit.linear.tasks import (
     Facts,
     Place,
@@ -41,6 +42,10 @@ BLOCK_COST = 5e-4
 """Seconds that Dask's threads take for a block without numbers, for the message of that warning."""
 
 
+GO_ON = "A run with callback=Checkpoint(path) can go on: start=Checkpoint.load(path)."
+"""What can be done where a cluster is lost in the middle of a run."""
+
+
 class BlockMatrix:
     """A matrix in the blocks of a Dask array, which may be dense or of ``scipy.sparse``.
 
@@ -59,7 +64,6 @@ class BlockMatrix:
         How often the blocks were read: the number of blocks read so far over that of all blocks.
     """
 
-    ndim = 2
     dtype = np.dtype(np.float64)
 
     def __init__(self, array: Any, name: str = "A") -> None:
@@ -133,10 +137,15 @@ class BlockMatrix:
         given = Question(function, stacked, together, with_columns, options)
         self.passes += 1.0
         self._recent = {}
+        with said_if_lost(self.passes, self.name, GO_ON):
+            return together(self._answers(given))
+
+    def _answers(self, given: Question) -> list[Any]:
+        """Return the answers of all blocks, or of those in one place together."""
         if self._facts is None or not in_reach(self._facts):
-            return together(self._ask_first(given))
+            return self._ask_first(given)
         held = held_blocks(self.array) if len(self._rows) == 1 else None
-        return together(self._ask_again(given) if held is None else held.ask(self, given))
+        return self._ask_again(given) if held is None else held.ask(self, given)
 
     def _ask_first(self, question: Question) -> list[Any]:
         """Put a question to all blocks, and find out the facts, which stay where they are."""
@@ -214,7 +223,8 @@ class BlockMatrix:
             parts = [take(block, places, self.name) for block in self._blocks[:, owner]]
             read.append((own, parts))
         self.passes += len(read) * len(self._rows) / self.array.npartitions
-        found = compute(*(parts for _, parts in read))
+        with said_if_lost(self.passes, self.name, GO_ON):
+            found = compute(*(parts for _, parts in read))
         for (own, _), parts in zip(read, found, strict=True):
             for i, j in enumerate(own):
                 recent[int(j)] = _joined([part[i] for part in parts])
@@ -258,6 +268,29 @@ def check_blocks(array: Any, name: str) -> Any:
             f"{name}.astype(float)."
         )
     return array
+
+
+@contextmanager
+def said_if_lost(passes: float, name: str, advice: str) -> Iterator[None]:
+    """Raise a RuntimeError that says what can be done where a cluster is closed or fails.
+
+    Parameters
+    ----------
+    passes : float
+        The passes over the data so far.
+    name : str
+        The name of the data in the message.
+    advice : str
+        How to go on.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("distributed"):
+            raise  # what a block has said
+        raise RuntimeError(
+            f"the cluster was lost in pass {passes:.0f} over {name}: {error!r}. {advice}"
+        ) from error
 
 
 class HeldBlocks(NamedTuple):
@@ -355,9 +388,7 @@ def _joined(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     if not all(map(is_sparse, parts)):
-        return np.concatenate(
-            [part.toarray().ravel() if is_sparse(part) else part for part in parts]
-        )
+        return np.concatenate([dense_vector(part) for part in parts])
     from scipy.sparse import csr_array, hstack
 
     return csr_array(hstack(parts))

@@ -14,7 +14,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.linear.blas import ONE_BLAS_THREAD
-from conepursuit.linear.blocks import BlockMatrix
+from conepursuit.linear.blocks import BlockMatrix, said_if_lost
 from conepursuit.linear.tasks import Place, as_block
 
 ADDED = 8
@@ -41,13 +41,13 @@ def summed(
     answers, add = _answers(matrix, function, vectors), delayed(_added, pure=False)
     while len(answers) > 1:
         answers = [add(answers[i : i + ADDED]) for i in range(0, len(answers), ADDED)]
-    (total,) = _computed(answers, vectors)
+    (total,) = _computed(matrix, answers, vectors)
     return tuple(total)
 
 
 def stacked(matrix: BlockMatrix, function: Callable[..., Array], *vectors: Vector | None) -> Array:
     """Return the answers of all blocks, arrays with an entry for each row, put together."""
-    return np.concatenate(_computed(_answers(matrix, function, vectors), vectors))
+    return np.concatenate(_computed(matrix, _answers(matrix, function, vectors), vectors))
 
 
 def _answers(
@@ -67,7 +67,9 @@ def _answers(
     ]
 
 
-def _computed(tasks: list[Any], vectors: tuple[Vector | None, ...]) -> tuple[Any, ...]:
+def _computed(
+    matrix: BlockMatrix, tasks: list[Any], vectors: tuple[Vector | None, ...]
+) -> tuple[Any, ...]:
     """Compute tasks; the vectors that they hold are no reason to warn of a large graph."""
     from dask.base import compute
 
@@ -78,7 +80,10 @@ def _computed(tasks: list[Any], vectors: tuple[Vector | None, ...]) -> tuple[Any
 
     setting = "distributed.admin.large-graph-warning-threshold"
     sent = sum(vector.nbytes for vector in vectors if vector is not None)
-    with config.set({setting: parse_bytes(config.get(setting)) + 2 * sent}):
+    with (
+        config.set({setting: parse_bytes(config.get(setting)) + 2 * sent}),
+        said_if_lost(matrix.passes, matrix.name, "Fit it again, with another cluster."),
+    ):
         return tuple(compute(*tasks))
 
 
