@@ -22,3 +22,11 @@ def test_the_gap_is_the_excess_up_to_rounding(seed):
         assert not exceeds(excess, fit.gap)
         if not options:
             assert fit.gap - float(Fraction(*excess)) <= 1e-13 * size
+
+
+def test_one_atom_or_none_that_is_not_zero():
+    fit = nnls_gram([[0.0]], [0.0])
+    assert (fit.x.tolist(), fit.gap, fit.proven) == ([0.0], 0.0, True)
+    fit = nnls_gram([[4.0]], [2.0])
+    assert fit.x.tolist() == [0.5]
+    assert fit.proven
