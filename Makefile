@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz mutants sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -58,6 +58,11 @@ MINUTES ?= 5
 JOBS ?= 2
 fuzz: .venv/.test
 	$(BIN)/python fuzz/run.py --minutes $(MINUTES) --jobs $(JOBS) $(FUZZ)
+
+# Changes the code of the proofs, one place at a time, and lists what no test notices:
+# make mutants MUTANTS="--python 300 --cpp 10 --seed 7"
+mutants: .venv/.test
+	$(BIN)/python tools/mutants.py $(MUTANTS)
 
 # Builds the kernels with sanitizers and runs their tests and a short fuzz; needs gcc or clang.
 sanitize: .venv/.test

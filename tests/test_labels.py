@@ -109,6 +109,22 @@ def test_labels_that_differ_are_refused(labels, message):
         ConicRegressor().fit(A, other)
 
 
+def test_labels_of_other_lengths_are_named():
+    b, more = B["first"], B["first"].reindex([*ROWS, "new"], fill_value=1.0)
+    for call in (nnls, lambda A, b: nnls_path(A, b, 3), lambda A, b: nnfit(LeastSquares(b), A),
+                 lambda A, b: ConicRegressor().fit(A, b)):  # fmt: skip
+        with pytest.raises(ValueError, match=r"differ: .* has 'z', which .* has not"):
+            call(A, b[:7])
+        with pytest.raises(ValueError, match=r"differ: .* has 'new', which .* has not"):
+            call(A, more)
+    with pytest.raises(ValueError, match=r"weights and A differ: A has 's', which weights has not"):
+        nnls(A, b, weights=WEIGHTS[1:])
+    with pytest.raises(ValueError, match=r"not as many.*since 'u' occurs more than once"):
+        nnls(A, b.iloc[[*range(8), 2]])
+    with pytest.raises(ValueError, match=r"A of shape \(8, 3\) and b of shape \(7,\)"):
+        nnls(A.reset_index(drop=True), b[:7].reset_index(drop=True))
+
+
 def test_labels_that_occur_twice_match_by_position_or_not_at_all():
     twice = list("ssuvwxyz")
     expected = nnls(M, Y[:, 0]).x
@@ -125,7 +141,7 @@ def test_data_without_labels_correspond_by_position():
     ):  # fmt: skip
         same(nnls(matrix, target).x, expected)
     with pytest.raises(ValueError, match=r"one entry per row of A"):
-        nnls(A, B["first"][:7])
+        nnls(A, Y[:7, 0])
     across = as_xarray(B).transpose()
     with pytest.raises(ValueError, match=r"'sample', which comes later in b.*b.transpose"):
         nnls(as_xarray(A), across)

@@ -35,9 +35,9 @@ def column_labels(data: Any) -> Any:
 def aligned(data: Any, labels: Any, name: str, to: str) -> Any:
     """Return `data` with its rows in the order of `labels`, which are the row labels of `to`.
 
-    Data or `labels` without labels correspond by position, and data of another length are left
-    as they are. Labels that differ, and labels that occur twice and stand in another order, raise
-    a ValueError.
+    Data or `labels` without labels correspond by position. Labels that differ, and labels that
+    occur twice and stand in another order, raise a ValueError. Data of another length are left as
+    they are where the labels on both sides only count the rows.
 
     >>> import pandas as pd
     >>> b = pd.Series([1.0, 2.0], index=["u", "v"])
@@ -56,7 +56,9 @@ def order_of(own: Any, labels: Any, name: str, to: str) -> Any:
     It is None where rows correspond by position. Labels that do not match raise a ValueError; see
     `aligned`.
     """
-    if own is None or labels is None or len(own) != len(labels) or own.equals(labels):
+    if own is None or labels is None or own.equals(labels):
+        return None
+    if len(own) != len(labels) and all(_is_a(one, "pandas", "RangeIndex") for one in (own, labels)):
         return None
     advice = (
         f"Give {name} the row labels of {to}, or an array without labels, such as "
@@ -70,8 +72,8 @@ def order_of(own: Any, labels: Any, name: str, to: str) -> Any:
     if not (own.is_unique and labels.is_unique):
         twice = own[own.duplicated()] if own.has_duplicates else labels[labels.duplicated()]
         raise ValueError(
-            f"the rows of {name} and {to} are in different orders and cannot be matched, since "
-            f"{_listed(twice.unique())} occurs more than once. {advice}"
+            f"the rows of {name} and {to} are in different orders, or not as many, and cannot be "
+            f"matched, since {_listed(twice.unique())} occurs more than once. {advice}"
         )
     return own.get_indexer(labels)
 

@@ -8,14 +8,13 @@ when the first one is made, so that the command line can list the names at once.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf
 from typing import Any
-from warnings import warn
 
+from conepursuit.caller import warn_caller
 from conepursuit.kernels.constants import BETA, HUBER, KULLBACK_LEIBLER, LOGISTIC, SQUARED
 
 
@@ -117,28 +116,14 @@ def loss_named(name: Any, among: Iterable[str], old: Iterable[str] = ()) -> Loss
     known = list(among)
     if isinstance(name, str) and name in old:
         new = OLD_NAMES[name]
-        warn(
+        warn_caller(
             f"loss={name!r} is called {new!r} now; the old name will be removed.",
             DeprecationWarning,
-            stacklevel=_levels_to_the_caller(),
         )
         return LOSSES[new]
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"loss must be one of {', '.join(map(repr, known))}; got {name!r}.")
     return LOSSES[name]
-
-
-def _levels_to_the_caller() -> int:
-    """Return how far up the stack the first function is that is neither ours nor scikit-learn's.
-
-    Python shows a DeprecationWarning to those whose own script caused it, and to nobody else.
-    """
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None:
-        frame, level = frame.f_back, level + 1
-        if frame.f_globals.get("__name__", "").split(".")[0] not in ("conepursuit", "sklearn"):
-            break
-    return level - 1
 
 
 def kernel_code(objective: Any) -> tuple[int, float] | None:

@@ -13,6 +13,7 @@ import numpy as np
 from conepursuit.arrays import Array, inner, norm
 from conepursuit.atoms import AtomSet, Dictionary
 from conepursuit.objectives import LeastSquares, Objective
+from conepursuit.objectives.base import hessian_at
 from conepursuit.pursuit.algorithms import FCMP, Algorithm
 from conepursuit.pursuit.domains import Cone, Domain, Hull, Span
 from conepursuit.pursuit.results import State
@@ -55,6 +56,7 @@ def check_objective(
         )
         _close(objective.value(x), value, "value(x) and value_and_gradient(x)", 1e-9)
         d = rng.standard_normal(objective.shape)
+        _check_hessian(objective, x, d)
         _check_derivatives(objective, x, d, gradient)
         _check_between(objective, x, value, gradient, other)
         conjugate = objective.conjugate(gradient)
@@ -64,6 +66,19 @@ def check_objective(
             assert abs(value + conjugate - pairing) <= slack, (
                 f"f(x) + f*(g) - <g, x> = {value + conjugate - pairing:.3g} must be 0"
             )
+
+
+def _check_hessian(objective: Objective, x: Array, d: Array) -> None:
+    """Check that the Hessian is a function which returns arrays of the shape of x."""
+    try:
+        hessian = hessian_at(objective, x)
+    except TypeError as error:
+        raise AssertionError(str(error)) from error
+    if hessian is not None:
+        shape = np.shape(hessian(d))
+        assert shape == tuple(objective.shape), (
+            f"hessian(x)(d) must have the shape of x, {tuple(objective.shape)}; it has {shape}"
+        )
 
 
 def _check_derivatives(objective: Objective, x: Array, d: Array, gradient: Array) -> None:

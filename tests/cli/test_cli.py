@@ -376,7 +376,7 @@ def test_a_fit_that_gains_nothing_has_no_relative_gap(capsys):
 
 def test_a_row_is_to_be_transposed(data, capsys):
     np.save("row.npy", data.b[None])
-    assert run(capsys, "solve", "A.npy", "row.npy")[2].endswith("for 30 x 40. Use --transpose B.\n")
+    assert run(capsys, "solve", "A.npy", "row.npy")[2].endswith("for 30 x 40. Use --transpose b.\n")
     assert "ranspose" not in run(capsys, "solve", "A.npy", "A.npy", "--certify", "b.npy")[2]
 
 
@@ -532,7 +532,7 @@ WRONG = {
     "solve A.npy b.npy --loss huber --delta 0": "delta",
     "solve A.npy b.npy --tol -1": "--tol",
     "solve A.npy b.npy --match": "--match needs names of rows in both files; A.npy has none",
-    "solve A.npy b.npy --transpose X": "--transpose",
+    "solve A.npy b.npy --transpose C": "'C' is not one of 'a', 'b', 'both'",
     "solve A.npy b.npy --transpose A": "b.npy must have a row for each of the 40 rows of A.npy",
     "solve A.npy b.npy --certify b.npy --delta 2": "--certify audits a fit by least squares",
     "solve A.npy b.npy --certify b.npy --out x.csv": "--certify audits a fit by least squares",

@@ -12,7 +12,7 @@ from conepursuit.cli import main
 COMPLETED = {
     "conepursuit so": ["solve"],
     "conepursuit solve A B --loss ku": ["kullback_leibler"],
-    "conepursuit solve A B --transpose b": ["B", "both"],
+    "conepursuit solve A B --transpose b": ["b", "both"],
     "conepursuit unmix X --extractor s": ["spa", "snpa"],
     "conepursuit reproduce th": ["theory"],
     "conepursuit solve A B --de": ["--delta"],
@@ -68,6 +68,7 @@ def test_help_cuts_no_name(columns):
     out = run(HELPING, commands, COLUMNS=str(columns))
     assert all(f"conepursuit {command}" in out for command in commands)
     assert "…" not in out
+    assert "a|b|both" in out  # as the message about a wrong one says
     assert max(map(len, out.splitlines())) <= columns
 
 

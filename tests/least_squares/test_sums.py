@@ -373,7 +373,7 @@ def test_a_sum_that_is_none_is_refused(condition, wrong):
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize(
-    "other", [{"max_atoms": 1}, {"tol": 1e-3}, {"start": np.array([0.5, 0.5])}]
+    "other", [{"max_atoms": 1}, {"tol": 1e-3}, {"start": np.array([0.5, 0.5])}, {"callback": print}]
 )
 def test_what_does_not_combine_is_refused(condition, other):
     with pytest.raises(ValueError, match=f"cannot be combined with {condition}"):

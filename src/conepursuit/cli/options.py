@@ -58,15 +58,17 @@ class Extractor(StrEnum):
 class Transposed(StrEnum):
     """The files of a fit whose rows are atoms or targets."""
 
-    A = "A"
-    B = "B"
+    A = "a"
+    B = "b"
     BOTH = "both"
 
 
 Transpose = Annotated[
     Transposed | None,
     typer.Option(
-        case_sensitive=False, metavar="A|B|both", help="The file whose rows are atoms or targets."
+        case_sensitive=False,
+        metavar="|".join(Transposed),
+        help="The file whose rows are atoms or targets.",
     ),
 ]
 

@@ -100,13 +100,13 @@ def read_problem(
         Whether tables have headers and names of rows.
     match : bool
         Whether only the rows are kept whose names are in both files.
-    transpose : {"A", "B", "both"}, optional
+    transpose : {"a", "b", "both"}, optional
         Which file has atoms, or targets, as rows.
     **options
         The other attributes of `Problem`.
     """
-    atoms = read_matrix(A, layout, transpose=transpose in ("A", "both"))
-    targets = read_targets(b, layout, transpose=transpose in ("B", "both"))
+    atoms = read_matrix(A, layout, transpose=transpose in ("a", "both"))
+    targets = read_targets(b, layout, transpose=transpose in ("b", "both"))
     return Problem(*matched(atoms, targets, common=match), **options)
 
 
@@ -160,7 +160,7 @@ def _check_lengths(A: Data, b: Data, *, common: bool) -> None:
     m = A.values.shape[0]
     if b.values.shape[0] != m:
         taken = [f" {d.file} was read as {d.understood}." for d in (A, b) if d.understood]
-        advice = " Use --transpose B." if b.values.shape[1:] == (m,) else ""
+        advice = " Use --transpose b." if b.values.shape[1:] == (m,) else ""
         raise ValueError(
             f"{b.file} must have a row for each of the {m} rows of {A.file}; got {b.size} for "
             f"{A.size}.{advice}{''.join(taken)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.caller import warn_caller
 from conepursuit.estimators.design import (
     checked_design,
     is_lazy,
@@ -203,11 +203,9 @@ class ConicClassifier(LinearClassifier):
         slopes = transposed_product(X, rows * (expit(odds) - y)) / rows.sum()
         against, names = int(np.count_nonzero(slopes > self.alpha)), self.classes_.tolist()
         if against:
-            warn(
+            warn_caller(
                 f"{type(self).__name__} predicts {names[int(odds[0] > 0)]!r} for every row that it "
                 f"was fitted to. {against} of {len(slopes)} features speak against {names[1]!r}, "
                 "and coefficients are not negative: give such features with the opposite sign, "
-                "-X, or name the classes in the other order.",
-                UserWarning,
-                stacklevel=4,
+                "-X, or name the classes in the other order."
             )

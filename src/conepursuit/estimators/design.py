@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +23,7 @@ from sklearn.utils.validation import (
 
 from conepursuit.arrays import EPS, Array, Vector, inside
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.caller import warn_caller
 from conepursuit.linear import as_matrix, check_finite, is_dask, is_sparse, matvec, rmatvec
 from conepursuit.linear.rows import stacked
 from conepursuit.linear.tasks import as_block
@@ -176,11 +176,10 @@ def signed_fit(X: Any, objective: Objective, ridge: float) -> Vector:
     else:
         if objective.quadratic:
             return weights
-        warn(
+        warn_caller(
             f"the initial fit did not converge in {NEWTON_STEPS} steps. Classes that can be "
             'separated have no best coefficients; use initial="ridge".',
             ConvergenceWarning,
-            stacklevel=4,
         )
     return weights
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
-from warnings import warn
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from conepursuit.arrays import Array, Vector, is_integer
+from conepursuit.caller import warn_caller
 from conepursuit.factorization.data import FactorData
 from conepursuit.factorization.greedy import Factorization, Progress, factorize
 from conepursuit.factorization.held_out import choose_rank
@@ -143,11 +143,10 @@ class GreedyFactorization(BaseEstimator, ABC):
         self.n_components_, self.n_iter_ = len(fit.path), len(fit.values) - 1
         self.__dict__.update(self._outcome(fit.factors, fit.fit, data, fixed))
         if not fit.converged:
-            warn(
+            warn_caller(
                 f"{type(self).__name__} made max_iter = {self.max_iter} sweeps and still gained "
                 f"more than tol = {self.tol:g} of the objective with each. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     @staticmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conepursuit.arrays import EPS, Array, Vector, count, is_number
 from conepursuit.atoms.dictionary import Dictionary
+from conepursuit.caller import warn_caller
 from conepursuit.estimators.design import centred_blocks, product
 from conepursuit.least_squares.api import nnls
 from conepursuit.linear import is_dask
@@ -345,9 +345,8 @@ def warn_unless_converged(name: str, fits: Sequence[LinearFit]) -> None:
     if wrong:
         which = "" if len(fits) == 1 else f" for {len(wrong)} of {len(fits)} targets"
         worst = max(wrong, key=lambda fit: fit.gap)
-        warn(
+        warn_caller(
             f"{name} did not converge{which}: {worst.status.value} (n_iter = {worst.n_iter}, "
             f"gap = {worst.gap:.2g}, {'proven' if worst.proven else 'an estimate'}).",
             ConvergenceWarning,
-            stacklevel=3,
         )

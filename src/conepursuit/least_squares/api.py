@@ -98,9 +98,10 @@ def nnls(
         Whether to show a progress bar over many targets (needs rich); not for a Dask array, for
         which ``dask.diagnostics.ProgressBar`` shows one.
     callback : callable, optional
-        For one target: called after every round of a fit on a working set with a `Round`, which
-        has iteration, keys, weights and rnorm; True ends the fit. ``Checkpoint(path)`` writes it
-        to a file. Small dictionaries are fitted at once, without a call.
+        For one target without a condition on the sum: called with a `Round`, which has iteration,
+        keys, weights and rnorm, after every round of a fit on a working set; True ends the fit. A
+        small dictionary is fitted at once: that is one round, and the fit is complete whatever the
+        callback returns. ``Checkpoint(path)`` writes rounds to a file.
     maxiter : int, optional
         The same as max_iter, as SciPy spells it.
 
@@ -121,7 +122,7 @@ def nnls(
     negative, and zero unless sum(x) = s. The gap is always a proof: with f(x) = 1/2 ||A x - b||^2,
     f(x) - f* <= <g, x> - s min_j g_j, and with min(0, min_j g_j) for ``sum_at_most``. f* is that of
     sums that are exact; the exact sum of the floats in x differs from s, or exceeds it, by at most
-    2^-52 s. Such a condition does not combine with max_atoms, tol and start.
+    2^-52 s. Such a condition does not combine with max_atoms, tol, start and callback.
 
     Apart from that, code for `scipy.optimize.nnls` needs one change: a b of shape (m, 1) is one of
     many targets, with x of shape (n, 1).
@@ -145,7 +146,9 @@ def nnls(
         if max_iter is not None:
             raise ValueError("max_iter and maxiter are the same. Give one of them.")
         max_iter = maxiter
-    total = weight_sum(sum_to, sum_at_most, max_atoms=max_atoms, tol=tol, start=start)
+    total = weight_sum(
+        sum_to, sum_at_most, max_atoms=max_atoms, tol=tol, start=start, callback=callback
+    )
     b, weights, labels = rows_matched(A, b, weights)
     start = start if labels is NO_LABELS else atoms_matched(start, labels)
     matrix, target = matrix_and_target(A, b)

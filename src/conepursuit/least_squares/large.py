@@ -19,7 +19,7 @@ from conepursuit.kernels.constants import (
 )
 from conepursuit.least_squares.survey import Survey, surveyed
 from conepursuit.least_squares.whole import MOST_ENTRIES, fit_whole
-from conepursuit.least_squares.working_set import Callback, WorkingSet
+from conepursuit.least_squares.working_set import Callback, WorkingSet, shown
 from conepursuit.linear import rmatvec
 from conepursuit.matrix_fits.results import STATUSES, STOPPED, NNLSResult
 from conepursuit.rounding import expected_rounding, product_rounding
@@ -60,7 +60,7 @@ def fit_large(
         # The cone of so many signed atoms is likely to be the whole space (Wendel's theorem).
         hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps)
         if fit is not None:
-            return fit
+            return shown(fit, callback)
     if start is not None and start.any():
         used = np.flatnonzero(start)
         work.add(used, start[used])
@@ -78,10 +78,11 @@ def fit_large(
         if hopeful and 2 * (len(work.chosen) + len(new)) > len(b):
             hopeful, fit = False, exact_fit(matrix, b, known, tol, max_steps - steps)
             if fit is not None:
-                return fit
+                return shown(fit, callback)
         crowded = len(b) >= n and 2 * (len(work.chosen) + len(new)) > n
         if dense and (crowded or (steps == 0 and work.neighbours(new))):
-            return fit_whole(matrix, b, work.solution(), inexact, n, max_steps, steps)
+            fit = fit_whole(matrix, b, work.solution(), inexact, n, max_steps, steps)
+            return shown(fit, callback)
         work.add(new)
         code, more = work.fit(max_steps - steps)
         steps += more

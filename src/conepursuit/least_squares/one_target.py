@@ -9,7 +9,7 @@ from conepursuit.least_squares.audit import certificate_of, lost_to_weights, wit
 from conepursuit.least_squares.large import fit_large
 from conepursuit.least_squares.path import fit_greedily
 from conepursuit.least_squares.whole import fit_whole, is_small
-from conepursuit.least_squares.working_set import Callback
+from conepursuit.least_squares.working_set import Callback, in_units, shown
 from conepursuit.linear import check_finite, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import check_entries
 from conepursuit.matrix_fits.results import NNLSResult
@@ -32,12 +32,14 @@ def fit_one(
     """Fit one target with the kernel for the size of the dictionary.
 
     `inexact` bounds the relative error of the entries of the data; `name` is that of b in error
-    messages; `gram` is A'A, if that is known; `callback` is for fits on a working set. Data whose
-    squares overflow or underflow are fitted in other units.
+    messages; `gram` is A'A, if that is known; `callback` is called after each fit on a working set,
+    or once where all atoms are fitted at once. Data whose squares overflow or underflow are fitted
+    in other units.
     """
     n = matrix.shape[1]
     if is_small(matrix, limit):
         fit = fit_whole(matrix, b, start, inexact, limit, max_steps, gram=gram)
+        fit = shown(fit, callback)
     elif limit < n:
         fit = fit_greedily(matrix, b, start, inexact, limit, max_steps, callback)
     else:
@@ -51,7 +53,8 @@ def fit_one(
     units = SafeUnits.of(matrix, b)
     scaled, unit = units.matrix(matrix), units.vector(b)
     first = None if start is None else units.weights(start)
-    fit = fit_one(scaled, unit, first, inexact, limit, max_steps, tol)
+    again = in_units(callback, units)
+    fit = fit_one(scaled, unit, first, inexact, limit, max_steps, tol, callback=again)
     x, exact = units.weights_back(fit.x)
     rnorm, gap, proven, dual, status = fit.rnorm, fit.gap, fit.proven, fit.dual, fit.status
     if not exact:  # weights overflow or underflow: certify the nearest floats, which are returned

@@ -14,7 +14,8 @@ from conepursuit.least_squares.proofs import Proof, dense_column, plain_error
 from conepursuit.least_squares.survey import Survey
 from conepursuit.least_squares.whole import are_neighbours
 from conepursuit.linear import is_sparse, rmatvec
-from conepursuit.matrix_fits.safe_units import inverted
+from conepursuit.matrix_fits.results import NNLSResult
+from conepursuit.matrix_fits.safe_units import SafeUnits, inverted, times_powers
 from conepursuit.rounding import expected_rounding
 
 ROOM = 256
@@ -22,7 +23,7 @@ ROOM = 256
 
 
 class Round(NamedTuple):
-    """A fit on a working set, after which a pass follows; `nnls` calls back with it.
+    """A fit on a working set, or of all atoms at once; `nnls` calls back with it.
 
     Attributes
     ----------
@@ -49,6 +50,29 @@ class Round(NamedTuple):
 
 Callback: TypeAlias = Callable[[Round], bool | None]
 """Called after each fit on a working set; True ends the fit."""
+
+
+def shown(fit: NNLSResult | None, callback: Callback | None) -> NNLSResult | None:
+    """Call back with a fit that took no working set, as its one round; return the fit.
+
+    The fit is complete, whatever the callback returns.
+    """
+    if fit is not None and callback is not None:
+        used = np.flatnonzero(fit.x)
+        callback(Round(fit.n_iter, used, fit.x[used], fit.rnorm, len(fit.x)))
+    return fit
+
+
+def in_units(callback: Callback | None, units: SafeUnits) -> Callback | None:
+    """Return the callback for a fit in safe units; it is shown weights in those of the data."""
+    if callback is None:
+        return None
+    return lambda seen: callback(
+        seen._replace(
+            weights=times_powers(seen.weights, units.target - units.columns[seen.keys]),
+            rnorm=units.length_back(seen.rnorm),
+        )
+    )
 
 
 class WorkingSet:

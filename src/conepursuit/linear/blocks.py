@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from warnings import warn
 
 import numpy as np
 
 from conepursuit.arrays import Array, Vector, inside
+from conepursuit.caller import warn_caller
 from conepursuit.linear import column, dense_vector, is_sparse, matvec, rmatvec
 from conepursuit.linear.tasks import (
     Facts,
@@ -80,10 +80,9 @@ class BlockMatrix:
         (m, n), blocks = self.shape, self.array.npartitions
         average = self.array.dtype.itemsize * m * n / blocks
         if blocks > MANY_BLOCKS and average < SMALL_BLOCK:
-            warn(
+            warn_caller(
                 f"{name} has {blocks} blocks of {average / 1000:.3g} kB on average, for which a "
                 f"pass takes at least {BLOCK_COST * blocks:.1f} s. Use {name}.rechunk('auto').",
-                stacklevel=4,
             )
         self._rows, self._columns = map(_slices, sizes)
         self._blocks = self.array.to_delayed()

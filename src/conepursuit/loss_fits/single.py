@@ -10,6 +10,7 @@ from conepursuit.linear import is_blocks
 from conepursuit.loss_fits.one_target import fit_newton
 from conepursuit.matrix_fits.results import FitResult
 from conepursuit.objectives import EntrywiseLoss, FreeIntercept, Objective
+from conepursuit.objectives.base import hessian_at
 from conepursuit.pursuit.algorithms import FCMP
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.solve import minimize
@@ -28,7 +29,7 @@ def has_models(objective: Objective, cone: Cone) -> bool:
     if is_blocks(matrix):
         return matrix.column_blocks == 1 and isinstance(objective, EntrywiseLoss | FreeIntercept)
     operator = isinstance(matrix, LinearOperator)
-    return not operator and objective.hessian(objective.origin()) is not None
+    return not operator and hessian_at(objective, objective.origin()) is not None
 
 
 def fit_single(

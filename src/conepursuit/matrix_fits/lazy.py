@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pickle import loads
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from conepursuit.arrays import Array, as_real_array, inside, is_labelled
+from conepursuit.caller import warn_caller
 from conepursuit.linear.blas import ONE_BLAS_THREAD
 from conepursuit.linear.blocks import check_blocks
 
@@ -50,11 +50,10 @@ def whole_targets(data: Any, axis: int, name: str) -> Any:
     size = whole.dtype.itemsize * int(np.prod([max(sizes) for sizes in whole.chunks]))
     if size > parse_bytes(config.get("array.chunk-size")):
         cut = tuple(-1 if i == axis % data.ndim else "auto" for i in range(data.ndim))
-        warn(
+        warn_caller(
             f"{name} has {data.numblocks[axis]} chunks along axis {axis % data.ndim}, which are "
             f"put together to blocks of up to {format_bytes(size)}. Use {name}.rechunk({cut}) for "
             "smaller ones.",
-            stacklevel=4,
         )
     return whole
 

@@ -64,7 +64,10 @@ class Objective(ABC):
         return self.value_and_gradient(x)[0]
 
     def hessian(self, x: Array) -> Callable[[Array], Array] | None:
-        """Return the function d -> H(x) d, or None where it is not available."""
+        """Return the function d -> H(x) d, or None where it is not available.
+
+        With a matrix H that is ``lambda d: H @ d``.
+        """
         return None
 
     def rounding(self, x: Array) -> float:
@@ -125,12 +128,12 @@ class Objective(ABC):
 
     def curvature(self, x: Array, d: Array) -> float | None:
         """Return <d, H(x) d>, or None where it is not available."""
-        hessian = self.hessian(x)
+        hessian = hessian_at(self, x)
         return None if hessian is None else inner(d, hessian(d))
 
     def model(self, x: Array, atoms: Atoms, others: Atoms) -> Array | None:
         """Return (<a_i, H(x) b_j>)_ij, where b are the `others`; None if H is not available."""
-        hessian = self.hessian(x)
+        hessian = hessian_at(self, x)
         if hessian is None:
             return None
         block = [atoms.inner(hessian(others[[j]].combine(np.ones(1)))) for j in range(len(others))]
@@ -138,7 +141,7 @@ class Objective(ABC):
 
     def curvatures_along(self, x: Array, matrix: Any) -> Array | None:
         """Return <a_j, H(x) a_j> for every column of a matrix; None if H is not available."""
-        hessian = self.hessian(x)
+        hessian = hessian_at(self, x)
         if hessian is None:
             return None
         columns = (dense(matrix[:, [j]])[:, 0] for j in range(matrix.shape[1]))
@@ -235,6 +238,18 @@ class FunctionObjective(Objective):
 
     def conjugate(self, u: Array) -> float | None:
         return None if self._conjugate is None else float(self._conjugate(u))
+
+
+def hessian_at(objective: Objective, x: Array) -> Callable[[Array], Array] | None:
+    """Return `objective.hessian(x)`, or raise a TypeError if that is no function."""
+    hessian = objective.hessian(x)
+    if hessian is None or callable(hessian):
+        return hessian
+    raise TypeError(
+        f"hessian(x) of {type(objective).__name__} must return a function d -> H(x) d, or None; "
+        f"it returned {type(hessian).__name__} of shape {np.shape(hessian)}. With a matrix H "
+        "return lambda d: H @ d, with a vector h of curvatures lambda d: h * d."
+    )
 
 
 def check_real(value: Any, gradient: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from conepursuit.arrays import EPS, Array, inner, norm, overlap
 from conepursuit.linear import as_matrix, matvec, rmatvec, singular_bounds, weighted_squares
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, hessian_at
 from conepursuit.objectives.entrywise import EntrywiseLoss
 from conepursuit.rounding import product_rounding
 
@@ -86,7 +86,7 @@ class Composed(Objective):
         return value, rmatvec(self.B, gradient)
 
     def hessian(self, x: Array) -> Callable[[Array], Array] | None:
-        inside = self.loss.hessian(matvec(self.B, x))
+        inside = hessian_at(self.loss, matvec(self.B, x))
         if inside is None:
             return None
         return lambda d: rmatvec(self.B, inside(matvec(self.B, d)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector, inner, norm
 from conepursuit.atoms.base import Atoms
-from conepursuit.objectives.base import Objective
+from conepursuit.objectives.base import Objective, hessian_at
 from conepursuit.pursuit.domains import Domain
 from conepursuit.pursuit.iterate import Direction, Iterate, Line, Local
 from conepursuit.pursuit.steps import first_estimate, line_minimum, shortened
@@ -105,7 +105,7 @@ class Corrector:
         joined = iterate if d.toward is None else iterate.joined(d.toward)
         if len(joined.weights) > len(scores):
             scores = np.append(scores, local.gain * local.score)
-        newton = self.curved and self.objective.hessian(iterate.x) is not None
+        newton = self.curved and hessian_at(self.objective, iterate.x) is not None
         if self.curvature is None and not newton:
             self.curvature = self._first_curvature(iterate.x, joined.atoms, scores)
             if self.curvature == 0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.objectives import Objective
+from conepursuit.objectives.base import hessian_at
 from conepursuit.theory.faces import span
 from conepursuit.theory.sets import as_points, diameter, radius
 from conepursuit.theory.widths import cone_width
@@ -164,7 +165,7 @@ class _Model:
                 f"length {points.rows.shape[1]}."
             )
         origin = objective.origin()
-        hessian = objective.hessian(origin) if objective.quadratic else None
+        hessian = hessian_at(objective, origin) if objective.quadratic else None
         if hessian is None:
             return None
         basis = span(points.rows)
