@@ -39,25 +39,32 @@ REPORT_SECONDS = 300.0
 OF_EACH = 2
 """Failures of each family that are printed as code."""
 
-THOROUGH = 0.1
-"""The share of answers for other losses, which take long, that are looked at closely."""
+THOROUGH = 0.2
+"""The share of answers for other losses that are compared with lower values."""
 
-SHARES = {"nnls": 0.9, "nnfit": 0.06, "minimize": 0.04}
+SHARES = {"nnls": 0.6, "nnfit": 0.15, "minimize": 0.05, "audits": 0.2}
 """Of the cases, if all groups are asked for."""
 
 
 class Findings:
-    """Counts by family and by kind, and the failures worth showing."""
+    """Counts by family, kind and loss, and the failures worth showing."""
 
     def __init__(self):
-        self.families, self.kinds, self.seconds = {}, {}, Counter()
+        self.families, self.kinds, self.losses = {}, {}, {}
         self.failures = {}
+
+    @property
+    def tables(self):
+        """The tables of counts with their names."""
+        return {"family": self.families, "kind": self.kinds, "loss": self.losses}
 
     def add(self, case, counts, seconds, failures):
         """Take in what was found in one case."""
-        self.families.setdefault(case.family, Counter()).update(counts)
-        self.kinds.setdefault((case.kind.group, case.kind.name), Counter()).update(counts)
-        self.seconds[case.kind.group, case.kind.name] += seconds
+        kind, of = case.kind, Counter(counts)
+        of["seconds"] = seconds
+        keys = (case.family,), (kind.group, kind.name), (_loss_of(kind), case.way)
+        for table, key in zip(self.tables.values(), keys, strict=True):
+            table.setdefault(key, Counter()).update(of)
         for failure in failures:
             key, own = (case.family, case.kind.name, failure.what), case
             if case.kind.single:
@@ -72,10 +79,9 @@ class Findings:
 
     def merge(self, other):
         """Take in what another process found."""
-        for mine, theirs in ((self.families, other.families), (self.kinds, other.kinds)):
-            for name, counts in theirs.items():
-                mine.setdefault(name, Counter()).update(counts)
-        self.seconds.update(other.seconds)
+        for title, theirs in other.tables.items():
+            for key, counts in theirs.items():
+                self.tables[title].setdefault(key, Counter()).update(counts)
         for key, (case, failure) in other.failures.items():
             self._keep(key, case, failure)
 
@@ -83,6 +89,10 @@ class Findings:
     def problems(self):
         """How many problems were posed."""
         return sum(counts["problems"] for counts in self.families.values())
+
+
+def _loss_of(kind):
+    return f"{kind.loss}, intercept" if kind.intercept else kind.loss
 
 
 def _badness(case, failure):
@@ -152,39 +162,69 @@ def collect(findings, wanted, seed, only, jobs):
 
 
 HEADINGS = [
-    "problems", "proven %", "tight %", "checked", "unchecked", "false", "gross", "exceptions",
-    "refused", "invalid", "warned", "loose %",
+    "problems", "answers", "proven %", "tight %", "checked", "unchecked", "suspicious", "false",
+    "gross", "wrong value", "not finite", "invalid", "exception", "warning", "refused", "loose %",
+    "per second",
 ]  # fmt: skip
+
+SHARED = {
+    "proven %": ("proven", "answers"),
+    "tight %": ("tight", "sized"),
+    "loose %": ("loose", "compared"),
+}
+"""Which counts a percentage is made of."""
 
 
 def rows(counts):
     """Return the numbers of a row of the table."""
-    of = {"proven %": ("proven", "answers"), "tight %": ("tight", "answers")}
-    of["loose %"] = "loose", "compared"
     out = []
     for heading in HEADINGS:
-        if heading in of:
-            part, whole = (counts[name] for name in of[heading])
+        if heading in SHARED:
+            part, whole = (counts[name] for name in SHARED[heading])
             out.append(f"{100 * part / whole:.2f}" if whole else "")
+        elif heading == "per second":
+            out.append(f"{counts['problems'] / max(counts['seconds'], 1e-9):.0f}")
         else:
             out.append(str(counts[heading]))
     return out
 
 
-def show(findings, console):
-    """Print the counts by family and by kind."""
-    for title, table, timed in (
-        ("By family", findings.families, False), ("By kind", findings.kinds, True),
-    ):  # fmt: skip
-        printed = Table("", *HEADINGS, *(["per second"] if timed else []), title=title)
-        for name in sorted(table):
-            row = rows(table[name])
-            if timed:
-                row.append(f"{table[name]['problems'] / max(findings.seconds[name], 1e-9):.0f}")
-            printed.add_row(": ".join(name) if timed else name, *row)
-        total = sum(table.values(), Counter())
-        printed.add_row("all", *rows(total), *([""] if timed else []))
+def show(findings, console, kinds):
+    """Print the counts by family, by group or by kind, and by loss."""
+    tables = findings.tables
+    if not kinds:
+        tables["kind"] = merged(findings.kinds, lambda key: key[:1])
+    for title, table in tables.items():
+        printed = Table("", *HEADINGS, title=f"By {title}")
+        for key in sorted(table):
+            printed.add_row(": ".join(key), *rows(table[key]))
+        printed.add_row("all", *rows(sum(table.values(), Counter())))
         console.print(printed)
+    for line in shares(findings):
+        console.print(line)
+
+
+def merged(table, of):
+    """Return the sums of counts whose keys become the same by a function."""
+    out = {}
+    for key, counts in table.items():
+        out.setdefault(of(key), Counter()).update(counts)
+    return out
+
+
+def shares(findings):
+    """Return what of the answers for other losses was stopped early, audited and compared."""
+    others = {key: c for key, c in findings.losses.items() if key[0] != "LeastSquares"}
+    ways = merged(others, lambda key: key[1])
+    total = sum(others.values(), Counter())
+    if not total["answers"]:
+        return []
+    parts = [f"{100 * ways[way]['answers'] / total['answers']:.1f} % {way}" for way in sorted(ways)]
+    checked = 100 * total["checked"] / total["answers"]
+    return [
+        f"other losses: {total['answers']} answers, {', '.join(parts)}; {checked:.1f} % of them "
+        f"compared with lower values, {total['suspicious']} of these in 50 digits"
+    ]
 
 
 def show_failures(findings, console):
@@ -208,14 +248,15 @@ def main():
     parser.add_argument("--only", choices=list(SHARES), action="append", help="nnls, say")
     parser.add_argument("--seed", type=int, help="for the same problems again")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--kinds", action="store_true", help="a row for each kind of call")
     given = parser.parse_args()
     if given.problems is None and given.minutes is None:
         given.minutes = 2.0
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
-    console = Console(width=180, highlight=False, markup=False)
+    console = Console(width=200, highlight=False, markup=False)
     console.print(f"seed {seed}, {conepursuit.__file__}")
     findings = search(seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs)
-    show(findings, console)
+    show(findings, console, given.kinds)
     show_failures(findings, console)
     console.print(f"\n{findings.problems} problems, seed {seed}, {len(findings.failures)} failures")
     sys.exit(1 if findings.failures else 0)
