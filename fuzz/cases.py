@@ -45,6 +45,8 @@ class Case:
     def part(self, rows=None, columns=None, targets=None):
         """Return the case with some rows, columns and targets only."""
         m, n, t = *self.A.shape, self.B.shape[1]
+        if self.kind.gram:
+            rows = columns = columns if rows is None else rows
         rows = range(m) if rows is None else rows
         columns = range(n) if columns is None else columns
         targets = range(t) if targets is None else targets
@@ -130,6 +132,11 @@ class Kind:
         return self.loss == "LeastSquares" and not self.intercept
 
     @property
+    def gram(self):
+        """Whether A and b are a form G and c, so that rows and columns are the same."""
+        return "nnls_gram(A" in self.text and "@" not in self.text
+
+    @property
     def single(self):
         """Whether a call is about one target."""
         return "(b" in self.text or ", b" in self.text or "@ b" in self.text
@@ -178,3 +185,7 @@ def several(rng):
 
 def some(rng):
     return (*rng.integers(1, 7, 2).tolist(), int(rng.integers(1, 25)))
+
+
+def forms(rng):
+    return (*rng.integers(1, 6, 2).tolist(), int(rng.integers(1, 17)))

@@ -7,31 +7,23 @@ import traceback
 import warnings
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import mpmath
 import numpy as np
 
 import conepursuit
+from answers import Answer, Failure
 from cases import Case
-from exact import Problem, exceeds, square_sum
-from hulls import hull_excess
-from loss_proofs import looked_at
+from exact import Problem, square_sum
+from loss_proofs import false_losses
+from square_proofs import compare, count_tight, false_squares, weights_of
 
 HOME = Path(conepursuit.__file__).parent
 LARGEST, SMALLEST = Fraction(1e290), np.finfo(np.float64).tiny
 
-GROSS = 1e-10
-"""A proof that is false by more than this share of f(0) is more than rounding."""
-
 LIMIT = 60.0
 """Seconds of the CPU that a call may take."""
-
-TIGHT = 1e-10
-"""A proven gap below this share of f(0) counts as tight."""
-
 
 class EndlessCall(BaseException):
     """A call has gone on for so long that it may never end."""
@@ -51,45 +43,6 @@ def limited(seconds):
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         signal.signal(signal.SIGVTALRM, before)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Something wrong with the answer for one target.
-
-    Attributes
-    ----------
-    what : str
-        "false proof", "wrong value", "not finite" (of a gap), "invalid" (of another number),
-        "exception" or "warning".
-    target : int
-        Which column of B.
-    detail : str
-        What was seen.
-    size : float
-        By how much a proof is false or a value wrong, as a share of f(0) or of the terms of f.
-    """
-
-    what: str
-    target: int
-    detail: str
-    size: float = 0.0
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a call said of one target: weights, gap, proof, and other numbers that it returned.
-
-    The value of f is None where the call returns none, or where it leaves out a constant.
-    """
-
-    x: np.ndarray
-    gap: float
-    proven: bool
-    others: tuple
-    penalty: float = 0.0
-    success: bool = False
-    value: float | None = None
 
 
 def run(case: Case, counts: Counter):
@@ -170,7 +123,7 @@ def judge(case: Case, counts: Counter, thorough=True):
     sound = []
     for i, given in answers.items():
         for answer in given:
-            failure = unlimited(i, answer) or invalid(case, i, answer)
+            failure = unlimited(i, answer) or invalid(case, i, answer) or wrong_sum(case, i, answer)
             if failure is not None:
                 failures.append(failure)
                 counts[failure.what] += 1
@@ -180,12 +133,12 @@ def judge(case: Case, counts: Counter, thorough=True):
                 sound.append((i, answer))
     if case.kind.squares:
         for i, answer in sound:
-            _count_tight(case, i, answer, counts)
-        failures += _false_squares(case, sound, counts)
+            count_tight(case, i, answer, counts)
+        failures += false_squares(case, sound, counts)
         if "certify_nnls" not in case.kind.text and case.kind.group == "nnls" and thorough:
-            _compare(case, sound, counts)
+            compare(case, sound, counts)
     elif thorough and sound:
-        failures += _false_losses(case, sound, counts)
+        failures += false_losses(case, sound, counts)
     return failures
 
 
@@ -196,16 +149,6 @@ def unlimited(i, answer):
     said = "proven" if answer.proven else "an estimate"
     success = ", of a run that ended with success" if answer.success else ""
     return Failure("not finite", i, f"gap={answer.gap}, {said}{success}")
-
-
-def _count_tight(case, i, answer, counts):
-    """Count small gaps, as shares of f(0)."""
-    counts["sized"] += 1
-    b = np.abs(case.B[:, i])
-    unit = b.max() or 1.0
-    with np.errstate(all="ignore"):
-        share = answer.gap / unit / unit / (0.5 * np.sum((b / unit) ** 2) or 1.0)
-    counts["tight"] += bool(answer.proven and share < TIGHT)
 
 
 def invalid(case, i, answer):
@@ -227,7 +170,7 @@ def invalid(case, i, answer):
 
 def _beyond_floats(case, i, answer_size):
     """Return whether f(0), a slope at 0 or a penalty is close to overflow, or x* beyond floats."""
-    weights = _weights(case, i)
+    weights = weights_of(case, i)
     b, A = case.B[:, i], case.A
     if square_sum(b, weights) > LARGEST:
         return True
@@ -244,100 +187,14 @@ def _beyond_floats(case, i, answer_size):
     return not np.isfinite(x).all() or bool((x[positive] < SMALLEST).any())
 
 
-def _weights(case, i):
-    return case.data["W"][:, i] if "W" in case.data else case.data.get("w")
-
-
-def _false_squares(case, sound, counts):
-    """Return the false proofs of least squares, by exact arithmetic and without any tolerance."""
-    flat = [(i, a) for i, a in sound if a.proven and np.isfinite(a.x).all()]
-    if case.kind.text.count("Hull("):
-        return _false_hulls(case, flat, counts)
-    failures = []
-    if "W" in case.data:
-        groups = [[pair] for pair in flat]
-    else:
-        groups = [[p for p in flat if p[1].penalty == v] for v in {a.penalty for _, a in flat}]
-    for group in groups:
-        targets = [i for i, _ in group]
-        problem = Problem(
-            case.A, case.B[:, targets], _weights(case, targets[0]), group[0][1].penalty
-        )
-        excesses = problem.excesses(np.stack([a.x for _, a in group], axis=1))
-        counts["unchecked"] += len(group) - len(excesses)
-        counts["checked"] += len(excesses)
-        for place, excess in excesses.items():
-            i, answer = group[place]
-            if exceeds(excess, answer.gap):
-                failures.append(_false(case, i, answer, Fraction(*excess), counts))
-    return failures
-
-
-def _false_hulls(case, pairs, counts):
-    failures = []
-    for i, answer in pairs:
-        excess = hull_excess(case.A, case.B[:, i], case.data["radius"], answer.x)
-        counts["checked"] += 1
-        if excess > Fraction(answer.gap):
-            failures.append(_false(case, i, answer, excess, counts))
-    return failures
-
-
-def _false(case, i, answer, excess, counts):
-    """Return the failure of a false proof, and count it."""
-    whole = square_sum(case.B[:, i], _weights(case, i))
-    missing = excess - Fraction(answer.gap)
-    size = _float(missing / whole) if whole else np.inf
-    counts["false"] += 1
-    counts["gross"] += size > GROSS
-    detail = f"gap={answer.gap!r}, f(x) - f* = {_text(excess)}, missing {size:.2g} of f(0)"
-    return Failure("false proof", i, detail, size)
-
-
-def _float(fraction):
-    try:
-        return float(fraction)
-    except OverflowError:
-        return np.inf
-
-
-def _text(fraction):
-    """Return a fraction to 17 digits, also where it is too small for a float."""
-    return mpmath.nstr(mpmath.mpf(fraction.numerator) / fraction.denominator, 17)
-
-
-def _false_losses(case, sound, counts):
-    """Return false proofs of another loss, as far as lower values were found, and wrong values."""
-    failures = []
-    pairs = [(i, a) for i, a in sound if np.isfinite(a.x).all()]
-    for (i, answer), found in zip(pairs, looked_at(case, pairs) if pairs else [], strict=True):
-        counts["sized"] += 1
-        counts["tight"] += bool(answer.proven and answer.gap < TIGHT * found.size)
-        counts["checked"] += answer.proven
-        counts["suspicious"] += found.suspicious
-        if found.missing:
-            share = found.missing / found.size
-            counts["false"] += 1
-            counts["gross"] += share > GROSS
-            detail = f"gap={answer.gap!r}, missing {found.missing:.3g}, {share:.2g} of f"
-            failures.append(Failure("false proof", i, detail, share))
-        if found.wrong is not None:
-            counts["wrong value"] += 1
-            detail = f"value={answer.value!r}, f(x)={found.wrong!r}"
-            share = min(abs(answer.value - found.wrong) / found.size, 1e300)
-            failures.append(Failure("wrong value", i, detail, share))
-    return failures
-
-
-def _compare(case, sound, counts):
-    """Count where certify_nnls proves less than half of the gap of the same weights."""
-    for i, answer in sound[:1]:
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                said = conepursuit.certify_nnls(
-                    case.A, case.B[:, i], answer.x, weights=_weights(case, i)
-                )
-        except ValueError:
-            continue
-        counts["compared"] += 1
-        counts["loose"] += bool(said.proven and answer.gap > 2 * said.gap)
+def wrong_sum(case, i, answer):
+    """Return a failure if the weights miss the sum asked for by more than a share of 2^-52."""
+    if "s" not in case.data or not np.isfinite(answer.x).all():
+        return None
+    limit = Fraction(case.data["s"])
+    beyond = sum(map(Fraction, answer.x.tolist()), -limit)
+    if "sum_to=" in case.kind.text:
+        beyond = abs(beyond)
+    if beyond <= limit / 2**52:
+        return None
+    return Failure("invalid", i, f"sum(x) - s = {float(beyond)!r}")

@@ -232,3 +232,40 @@ def within(points):
         return A, B, {**data, "X": data["X"] * share}
 
     return prepare
+
+
+def with_sum(rng, A, B):
+    """Give a sum of weights, of the size of that of a fit or of any."""
+    with np.errstate(over="ignore"):
+        most = float(answers(A, B).sum(axis=0).max())
+    most = most if 1e-200 < most < 1e200 else 1.0
+    far = rng.uniform(-0.5, 0.5) if rng.random() < 0.7 else rng.uniform(-6, 6)
+    return A, B, {"s": float(rng.choice([1.0, most * 10.0**far]))}
+
+
+def as_form(rng, A, B):
+    """Return G = A'A and c = A'B as they are rounded, sometimes made a little less convex."""
+    how = rng.integers(4)
+    with np.errstate(all="ignore"):
+        if how == 0:
+            A, B, _ = as_integers(rng, A, B)
+        elif how == 1:
+            A, B = A.astype(np.float32), B.astype(np.float32)
+        G, C = (A.T @ A).astype(np.float64), (A.T @ B).astype(np.float64)
+        G, C = np.nan_to_num(0.5 * (G + G.T), posinf=0.0, neginf=0.0), np.nan_to_num(C)
+        if how == 2:
+            share = rng.choice([2.0**-52, 1e-15, 1e-8])
+            G[np.diag_indices(len(G))] *= 1 - share * (rng.random(len(G)) < 0.6)
+        if how == 3 and len(G) > 1:  # two atoms that are opposite, up to a few units
+            G[:2, :2] = G[0, 0] * np.array([[1.0, -1.0], [-1.0, 1 - rng.integers(3) * 2.0**-52]])
+            C[1] = -C[0] * (1 + rng.choice([0.0, 1e-7, 1e-3]) * rng.standard_normal(len(C.T)))
+    return G, C, {}
+
+
+def as_form_of_floats32(rng, A, B):
+    """Return G = A'A and c = A'B as computed in float32."""
+    with np.errstate(all="ignore"):
+        A, B = A.astype(np.float32), B.astype(np.float32)
+        G, C = A.T @ A, (A.T @ B).astype(np.float64)
+        G = np.nan_to_num(G, posinf=0.0, neginf=0.0).astype(np.float64)
+    return np.tril(G) + np.tril(G, -1).T, np.nan_to_num(C, posinf=0.0, neginf=0.0), {}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from cases import Kind, few, large, small, wide
+from cases import Kind, few, forms, large, small, wide
 from extras import (
     as_float32,
+    as_form,
+    as_form_of_floats32,
     as_integers,
     as_sparse,
+    joined,
     plain,
     with_answers,
     with_answers_of_scipy,
     with_limit,
     with_own_weights,
     with_start,
+    with_sum,
     with_weights,
 )
 from loss_kinds import LOSS_KINDS
@@ -42,4 +46,39 @@ NNLS = [
     Kind("certify many", "nnls", "certify_nnls(A, B, X)", 0.03, few, with_start),
 ]
 
-KINDS = [*NNLS, *LOSS_KINDS]
+MATRICES = {
+    "": ("A", plain),
+    ", F order": ("np.asfortranarray(A)", plain),
+    ", float32": ("A.astype(np.float32)", as_float32),
+}
+TARGETS = {
+    "one": ("b", "", few, plain, 0.3),
+    "many": ("B", "", small, plain, 1.0),
+    "wide, one": ("b", "", wide, plain, 0.2),
+    "wide, many": ("B", "", wide, plain, 0.5),
+    "large": ("b", "", large, plain, 0.003),
+    "large, many": ("B", "", large, plain, 0.003),
+    "weights, one": ("b", ", weights=w", few, with_weights, 0.2),
+    "weights, many": ("B", ", weights=w", small, with_weights, 0.5),
+    "weights of each": ("B", ", weights=W", few, with_own_weights, 0.05),
+}
+
+SUMS = [
+    Kind(
+        f"{condition} {name}{stored}", "sums", f"nnls({matrix}, {data}{extra}, {condition}=s)",
+        share, sizes, joined(as_stored, more, with_sum),
+    )
+    for condition in ("sum_to", "sum_at_most")
+    for name, (data, extra, sizes, more, share) in TARGETS.items()
+    for stored, (matrix, as_stored) in MATRICES.items()
+]  # fmt: skip
+
+GRAM = [
+    Kind(f"{name}{stored}", "gram", f"nnls_gram({matrix}, {data})", share, forms, prepare)
+    for name, data, share in (("one", "b", 0.5), ("many", "B", 1.0))
+    for stored, matrix, prepare in (
+        ("", "A", as_form), (", float32", "A.astype(np.float32)", as_form_of_floats32),
+    )
+]  # fmt: skip
+
+KINDS = [*NNLS, *SUMS, *GRAM, *LOSS_KINDS]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from answers import GROSS, TIGHT, Failure
 from digits import ALLOWED, LossProblem
 from losses import LOSSES
 from screen import Batch
@@ -101,3 +102,26 @@ def looked_at(case, pairs):
             wrong = value if abs(answer.value - value) > WRONG * size else None
         found.append(Looked(bool(suspicious), missing, size, wrong))
     return found
+
+
+def false_losses(case, sound, counts):
+    """Return false proofs of another loss, as far as lower values were found, and wrong values."""
+    failures = []
+    pairs = [(i, a) for i, a in sound if np.isfinite(a.x).all()]
+    for (i, answer), found in zip(pairs, looked_at(case, pairs) if pairs else [], strict=True):
+        counts["sized"] += 1
+        counts["tight"] += bool(answer.proven and answer.gap < TIGHT * found.size)
+        counts["checked"] += answer.proven
+        counts["suspicious"] += found.suspicious
+        if found.missing:
+            share = found.missing / found.size
+            counts["false"] += 1
+            counts["gross"] += share > GROSS
+            detail = f"gap={answer.gap!r}, missing {found.missing:.3g}, {share:.2g} of f"
+            failures.append(Failure("false proof", i, detail, share))
+        if found.wrong is not None:
+            counts["wrong value"] += 1
+            detail = f"value={answer.value!r}, f(x)={found.wrong!r}"
+            share = min(abs(answer.value - found.wrong) / found.size, 1e300)
+            failures.append(Failure("wrong value", i, detail, share))
+    return failures

@@ -42,7 +42,9 @@ OF_EACH = 2
 THOROUGH = 0.2
 """The share of answers for other losses that are compared with lower values."""
 
-SHARES = {"nnls": 0.6, "nnfit": 0.15, "minimize": 0.05, "audits": 0.2}
+SHARES = {
+    "nnls": 0.5, "sums": 0.15, "gram": 0.05, "nnfit": 0.1, "minimize": 0.05, "audits": 0.15
+}  # fmt: skip
 """Of the cases, if all groups are asked for."""
 
 
@@ -114,7 +116,7 @@ def chunk(seed, first, number, only):
         name = names[index % len(names)]
         began, counts = process_time(), Counter()
         case = kind.make(rng, FAMILIES[name], name)
-        failures = judge(case, counts, group == "nnls" or rng.random() < THOROUGH)
+        failures = judge(case, counts, kind.squares or rng.random() < THOROUGH)
         findings.add(case, counts, process_time() - began, failures)
     return findings
 
