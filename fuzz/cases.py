@@ -11,12 +11,14 @@ import numpy as np
 from scipy import sparse
 
 import conepursuit
+import own
 
 EARLY = 10
 """A run of at most so many steps counts as stopped early."""
 
 SCOPE = {"np": np, "sparse": sparse}
 SCOPE |= {name: getattr(conepursuit, name) for name in conepursuit.__all__}
+SCOPE |= {name: getattr(own, name) for name in own.__all__}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Case:
 
     def code(self, i=0):
         """Return the call as text that can be pasted."""
+        used = [f"from own import {n}" for n in own.__all__ if f"{n}(" in self.kind.text]
         given = {"A": self.A, **({"b": self.B[:, i]} if self.kind.single else {"B": self.B})}
         for name, value in self.data.items():
             if name == "X" and self.kind.single:
@@ -81,7 +84,7 @@ class Case:
             else:
                 given[name] = value
         lines = [f"{name} = {_text(value)}" for name, value in given.items()]
-        return "\n".join([*lines, self.kind.text])
+        return "\n".join([*used[:1], *lines, self.kind.text])
 
 
 def _text(value):
@@ -128,8 +131,11 @@ class Kind:
 
     @property
     def squares(self):
-        """Whether the truth is known exactly: least squares without an intercept."""
-        return self.loss == "LeastSquares" and not self.intercept
+        """Whether gaps are compared with exact numbers: least squares without an intercept.
+
+        Estimators give gaps of the mean loss, which are rounded.
+        """
+        return self.loss == "LeastSquares" and not self.intercept and self.group != "estimators"
 
     @property
     def gram(self):

@@ -103,6 +103,13 @@ def read(case, result, i, alone=False, penalty=None):
         x[list(result.atoms.keys)] = result.weights
         success, value = result.status.success, float(result.value)
         return Answer(x, said.gap, said.proven, (value,), penalty, success, value)
+    if hasattr(result, "coef_"):  # an estimator, whose units are those of the mean loss
+        rows, x = len(case.A), np.ravel(result.coef_)
+        price = rows * case.data.get("alpha", 0.0)
+        gap, numbers = float(np.ravel(result.gap_)[0]), tuple(np.ravel(result.intercept_))
+        proven = bool(np.ravel(result.proven_)[0])
+        status = np.ravel(np.array(result.status_, dtype=object))[0]
+        return Answer(x, rows * gap, proven, numbers, price, status.success)
     success = bool(getattr(of(result.status), "success", False))
     if isinstance(result, conepursuit.NNLSResult):
         measure, value = of(result.rnorm), None
@@ -123,7 +130,7 @@ def judge(case: Case, counts: Counter, thorough=True):
     sound = []
     for i, given in answers.items():
         for answer in given:
-            failure = unlimited(i, answer) or invalid(case, i, answer) or wrong_sum(case, i, answer)
+            failure = unlimited(case, i, answer) or invalid(case, i, answer) or wrong_sum(case, i, answer)
             if failure is not None:
                 failures.append(failure)
                 counts[failure.what] += 1
@@ -142,9 +149,16 @@ def judge(case: Case, counts: Counter, thorough=True):
     return failures
 
 
-def unlimited(i, answer):
-    """Return a failure if a gap is not a number that is not negative, or no bound but proven."""
-    if answer.gap >= 0 and (np.isfinite(answer.gap) or not (answer.proven or answer.success)):
+def unlimited(case, i, answer):
+    """Return a failure if a gap is no number that is not negative, or no bound but proven.
+
+    The gap of a run that ended with success is finite, unless f is beyond floats.
+    """
+    known = np.isfinite(answer.gap) or not (answer.proven or answer.success)
+    if answer.gap >= 0 and known:
+        return None
+    most = np.nan_to_num(answer.x).max(initial=0.0)
+    if answer.gap == np.inf and not answer.proven and _beyond_floats(case, i, most):
         return None
     said = "proven" if answer.proven else "an estimate"
     success = ", of a run that ended with success" if answer.success else ""
@@ -172,6 +186,9 @@ def _beyond_floats(case, i, answer_size):
     """Return whether f(0), a slope at 0 or a penalty is close to overflow, or x* beyond floats."""
     weights = weights_of(case, i)
     b, A = case.B[:, i], case.A
+    limit = case.data.get("s", case.data.get("radius", 0.0))
+    if (Fraction(float(np.abs(A).max())) * Fraction(min(limit, 1e308))) ** 2 * len(b) > LARGEST:
+        return True
     if square_sum(b, weights) > LARGEST:
         return True
     if Fraction(float(case.data.get("penalty", 0.0))) * Fraction(float(answer_size)) > LARGEST:

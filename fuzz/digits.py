@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 from scipy import optimize
 
-from losses import LOSSES
+from losses import ALL_LOSSES
 from screen import Batch
 
 ALLOWED = 1e-13
@@ -42,7 +42,7 @@ class LossProblem:
     """
 
     def __init__(self, loss, A, b, weights=None, penalty=0.0, floor=None, radius=np.inf):
-        self.loss, self.A, self.b, self.penalty = LOSSES[loss], A, b, penalty
+        self.loss, self.A, self.b, self.penalty = ALL_LOSSES[loss], A, b, penalty
         self.weights = np.ones(len(b)) if weights is None else weights
         self.floor, self.radius = floor, radius
         column = (b[:, None], self.weights[:, None], np.array([penalty]))

@@ -269,3 +269,9 @@ def as_form_of_floats32(rng, A, B):
         G, C = A.T @ A, (A.T @ B).astype(np.float64)
         G = np.nan_to_num(G, posinf=0.0, neginf=0.0).astype(np.float64)
     return np.tril(G) + np.tril(G, -1).T, np.nan_to_num(C, posinf=0.0, neginf=0.0), {}
+
+
+def priced(rng, A, B):
+    """Give a penalty in the units of the mean loss, as estimators take it."""
+    A, B, data = with_penalty(rng, A, B)
+    return A, B, {"alpha": data["penalty"] / len(B)}

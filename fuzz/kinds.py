@@ -19,7 +19,7 @@ from extras import (
     with_sum,
     with_weights,
 )
-from loss_kinds import LOSS_KINDS
+from loss_kinds import ESTIMATORS, LOSS_KINDS, OWN_KINDS
 
 NNLS = [
     Kind("one target", "nnls", "nnls(A, b)", 0.2, few, plain),
@@ -81,4 +81,4 @@ GRAM = [
     )
 ]  # fmt: skip
 
-KINDS = [*NNLS, *SUMS, *GRAM, *LOSS_KINDS]
+KINDS = [*NNLS, *SUMS, *GRAM, *LOSS_KINDS, *ESTIMATORS, *OWN_KINDS]

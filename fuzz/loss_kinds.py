@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cases import Kind, several, some, tiny
 from extras import (
     joined,
     plain,
+    priced,
     with_bound,
     with_entry_mask,
     with_how,
@@ -19,7 +22,7 @@ from extras import (
     with_weights,
     within,
 )
-from losses import LOSSES
+from losses import FUNCTIONS, LOSSES, OWN
 
 SLOW = {"BetaDivergence 1": 0.1, "BetaDivergence 2": 0.1}
 """Losses that no kernel knows, each with the share of its kinds: they take milliseconds."""
@@ -131,3 +134,46 @@ LOSS_KINDS = [
     for name, loss in LOSSES.items()
     for kind in make(name, loss)
 ] + BOUNDED
+
+OWN_KINDS = [
+    replace(kind, group="own", name=f"{make.__name__} {kind.name}")
+    for make in (nnfits, minimizes, audits)
+    for name, loss in OWN.items()
+    for kind in make(name, loss)
+    if loss.call not in FUNCTIONS
+    or (kind.single and "=w" not in kind.text and not kind.intercept)
+]
+"""The same calls with losses and objectives of users."""
+
+
+def regressors():
+    """Return kinds of fits of the estimators."""
+    names = {
+        "Poisson": '"poisson", ', "KullbackLeibler": '"kullback_leibler", ',
+        "Huber": '"huber", delta=1.0, ', "LeastSquares": "",
+    }  # fmt: skip
+    for name, said in names.items():
+        for flat in (False, True):
+            for how in ("fcmp", "pwmp"):
+                made = f'{said}algorithm="{how}", fit_intercept={flat}, max_iter=steps'
+                for cost, alpha, prepare in (("", "", plain), (", alpha", ", alpha=alpha", priced)):
+                    call = f"ConicRegressor({made}{alpha}).fit(A, b)"
+                    yield Kind(
+                        f"{name}, {how}{', intercept' * flat}{cost}", "estimators", call, 1, some,
+                        LOSSES[name].prepared(joined(prepare, with_steps)), name,
+                    )
+
+
+def classifiers():
+    """Return kinds of fits of the classifier."""
+    for flat in (False, True):
+        for cost, alpha, prepare in (("", "0.0", plain), (", alpha", "alpha", priced)):
+            made = f"alpha={alpha}, fit_intercept={flat}, max_iter=steps"
+            yield Kind(
+                f"classifier{', intercept' * flat}{cost}", "estimators",
+                f"ConicClassifier({made}).fit(A, b > 0)", 2, some,
+                LOSSES["Logistic"].prepared(joined(prepare, with_steps)), "Logistic",
+            )
+
+
+ESTIMATORS = [*regressors(), *classifiers()]

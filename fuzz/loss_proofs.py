@@ -8,7 +8,7 @@ import numpy as np
 
 from answers import GROSS, TIGHT, Failure
 from digits import ALLOWED, LossProblem
-from losses import LOSSES
+from losses import ALL_LOSSES
 from screen import Batch
 
 NEAR, GROSS_GAP = 0.01, 1e-9
@@ -48,7 +48,7 @@ def floors(case, targets):
     """Return the least intercepts of some targets; None if the loss has no intercept."""
     if not case.kind.intercept:
         return None
-    if not LOSSES[case.kind.loss].positive:
+    if not ALL_LOSSES[case.kind.loss].positive:
         return np.full(len(targets), -np.inf)
     zero = (case.B[:, targets] == 0) & (entry_weights(case, targets) > 0)
     return np.where(zero.any(axis=0), 0.0, -np.inf)
@@ -71,7 +71,7 @@ def looked_at(case, pairs):
     lows = floors(case, targets)
     weights = entry_weights(case, targets)
     batch = Batch(
-        LOSSES[case.kind.loss], case.A, case.B[:, targets], weights, penalties, lows,
+        ALL_LOSSES[case.kind.loss], case.A, case.B[:, targets], weights, penalties, lows,
         None if radius == np.inf else np.full(len(pairs), radius),
     )  # fmt: skip
     X = batch.with_intercepts(np.stack([answer.x for _, answer in pairs], axis=1))

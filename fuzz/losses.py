@@ -205,3 +205,72 @@ LOSSES = {
     "BetaDivergence 1.75": _beta(1.75),
     "BetaDivergence 2": _beta(2.0),
 }
+
+
+def _log_cosh(call):
+    def terms(x, y):
+        return np.logaddexp(x - y, y - x) - np.log(2)
+
+    return Loss(
+        call,
+        lambda B: B,
+        lambda x, y: abs(x - y) + mpmath.log1p(mpmath.exp(-2 * abs(x - y))) - mpmath.log(2),
+        terms,
+        lambda x, y: 1.0 + np.abs(x) + np.abs(y),
+        lambda x, y: np.tanh(x - y),
+        lambda x, y: np.maximum(1 - np.tanh(x - y) ** 2, 1e-12),
+        positive=False,
+    )
+
+
+def _steepness(r):
+    return np.where(r > 0, 0.8, 0.2)
+
+
+def _asymmetric(x, y):
+    share = mpmath.mpf(0.8) if x > y else mpmath.mpf(0.2)
+    return share * (x - y) ** 2 / 2
+
+
+OWN = {
+    "LogCosh": _log_cosh("LogCosh({}{})"),
+    "SmoothLogCosh": _log_cosh("SmoothLogCosh({}{})"),
+    "AsymmetricSquare": Loss(
+        "AsymmetricSquare({}{})",
+        lambda B: B,
+        _asymmetric,
+        lambda x, y: 0.5 * _steepness(x - y) * (x - y) ** 2,
+        lambda x, y: (np.abs(x) + np.abs(y)) ** 2,
+        lambda x, y: _steepness(x - y) * (x - y),
+        lambda x, y: _steepness(x - y),
+        positive=False,
+    ),
+    "Quartic": Loss(
+        "Quartic({}{})",
+        lambda B: B,
+        lambda x, y: (x - y) ** 4 / 4,
+        lambda x, y: (x - y) ** 4 / 4,
+        lambda x, y: (np.abs(x) + np.abs(y)) ** 4,
+        lambda x, y: (x - y) ** 3,
+        lambda x, y: 3 * (x - y) ** 2,
+        positive=False,
+    ),
+    "Linex": Loss(
+        "Linex({}{})",
+        lambda B: B,
+        lambda x, y: mpmath.exp(min(x - y, mpmath.mpf(1000))) - (x - y) - 1,
+        lambda x, y: np.expm1(x - y) - (x - y),
+        lambda x, y: 1.0 + (1.0 + np.exp(x - y)) * (1.0 + np.abs(x) + np.abs(y)),
+        lambda x, y: np.expm1(x - y),
+        lambda x, y: np.exp(x - y),
+        positive=False,
+    ),
+    "function with conjugate": _log_cosh("log_cosh_with({}{})"),
+    "function without conjugate": _log_cosh("log_cosh_without({}{})"),
+}
+"""Losses of users, in `own`."""
+
+FUNCTIONS = "log_cosh_with({}{})", "log_cosh_without({}{})"
+"""The calls of objectives that are functions, which take one target and no weights."""
+
+ALL_LOSSES = LOSSES | OWN

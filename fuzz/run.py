@@ -43,7 +43,8 @@ THOROUGH = 0.2
 """The share of answers for other losses that are compared with lower values."""
 
 SHARES = {
-    "nnls": 0.5, "sums": 0.15, "gram": 0.05, "nnfit": 0.1, "minimize": 0.05, "audits": 0.15
+    "nnls": 0.5, "sums": 0.15, "gram": 0.05, "nnfit": 0.1, "minimize": 0.04, "audits": 0.12,
+    "estimators": 0.02, "own": 0.02,
 }  # fmt: skip
 """Of the cases, if all groups are asked for."""
 
