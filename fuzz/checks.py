@@ -25,6 +25,7 @@ LARGEST, SMALLEST = Fraction(1e290), np.finfo(np.float64).tiny
 LIMIT = 60.0
 """Seconds of the CPU that a call may take."""
 
+
 class EndlessCall(BaseException):
     """A call has gone on for so long that it may never end."""
 
@@ -130,7 +131,9 @@ def judge(case: Case, counts: Counter, thorough=True):
     sound = []
     for i, given in answers.items():
         for answer in given:
-            failure = unlimited(case, i, answer) or invalid(case, i, answer) or wrong_sum(case, i, answer)
+            failure = (
+                unlimited(case, i, answer) or invalid(case, i, answer) or wrong_sum(case, i, answer)
+            )
             if failure is not None:
                 failures.append(failure)
                 counts[failure.what] += 1
@@ -170,7 +173,9 @@ def invalid(case, i, answer):
 
     There is need where x* or f cannot be written in floats.
     """
-    numbers = np.array([*answer.x, answer.gap, *answer.others])
+    # An estimate of a gap may be infinite: `unlimited` tells where that is wrong.
+    gap = [answer.gap] if case.kind.squares else []
+    numbers = np.array([*answer.x, *gap, *answer.others])
     if np.isfinite(numbers).all() and (answer.x >= 0).all():
         return None
     if (

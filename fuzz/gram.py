@@ -99,9 +99,10 @@ def semidefinite(G):
 
 
 def gram_excesses(G, C, X):
-    """Return {i: (p, q)} with f(x) - f* = p / q, or None where f is unbounded below, for the columns x of X.
+    """Return {i: (p, q)} with f(x) - f* = p / q for the columns x of X.
 
-    Targets whose minimiser was not found are left out.
+    Instead of (p, q) it is None where f is unbounded below. Targets whose minimiser was not found
+    are left out.
     """
     problem = GramProblem(G, C)
     if not semidefinite(problem.whole):

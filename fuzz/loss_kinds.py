@@ -61,23 +61,23 @@ def nnfits(name, loss):
     share = SLOW.get(name, 1.0)
     for extra, (text, prepare) in ONE.items():
         call = loss.text("b", text)
-        for cost, (option, priced) in COSTS.items():
+        for cost, (option, costly) in COSTS.items():
             yield Kind(
                 f"{name}{extra}{cost}", "nnfit", f"nnfit({call}, A{option}, max_iter=steps)",
-                0.1 * share, tiny, loss.prepared(joined(prepare, priced, with_steps)), name,
-            )
+                0.1 * share, tiny, loss.prepared(joined(prepare, costly, with_steps)), name,
+            )  # fmt: skip
     for extra, (text, prepare) in MANY.items():
         call = loss.text("B", text)
-        for cost, (option, priced) in COSTS.items():
+        for cost, (option, costly) in COSTS.items():
             yield Kind(
                 f"{name}, many{extra}{cost}", "nnfit", f"nnfit({call}, A{option}, max_iter=steps)",
-                share, several, loss.prepared(joined(prepare, priced, with_steps)), name,
-            )
+                share, several, loss.prepared(joined(prepare, costly, with_steps)), name,
+            )  # fmt: skip
     yield Kind(
         f"{name}, intercept", "nnfit",
         f"nnfit(FreeIntercept({loss.text('b')}), A, max_iter=steps)", 0.2 * share, tiny,
         loss.prepared(with_steps), name,
-    )
+    )  # fmt: skip
 
 
 def minimizes(name, loss):
@@ -88,17 +88,17 @@ def minimizes(name, loss):
             f"{name}{where}", "minimize",
             f"minimize({loss.text('b')}, {domain}, how, max_iter=steps)", 1, tiny,
             loss.prepared(joined(prepare, how)), name,
-        )
+        )  # fmt: skip
     yield Kind(
         f"{name}, intercept", "minimize",
         f"minimize(FreeIntercept({loss.text('b')}), {CONE}, how, max_iter=steps)", 0.5, tiny,
         loss.prepared(with_how), name,
-    )
+    )  # fmt: skip
     yield Kind(
         f"{name}, path", "minimize",
         f"penalty_path({loss.text('b')}, Dictionary(A), n_penalties=4, max_iter=steps)", 0.3,
         tiny, loss.prepared(with_steps), name,
-    )
+    )  # fmt: skip
 
 
 def audits(name, loss):
@@ -113,12 +113,12 @@ def audits(name, loss):
             yield Kind(
                 f"{name}{where}{extra}", "audits", call, 0.3 if extra else 1.0, some,
                 loss.prepared(joined(prepare, weighted, inside)), name,
-            )
+            )  # fmt: skip
     yield Kind(
         f"{name}, intercept", "audits",
         f"certify(FreeIntercept({loss.text('b')}), {CONE}, weights=x)", 0.5, some,
         loss.prepared(points), name,
-    )
+    )  # fmt: skip
 
 
 BOUNDED = [
@@ -140,8 +140,7 @@ OWN_KINDS = [
     for make in (nnfits, minimizes, audits)
     for name, loss in OWN.items()
     for kind in make(name, loss)
-    if loss.call not in FUNCTIONS
-    or (kind.single and "=w" not in kind.text and not kind.intercept)
+    if loss.call not in FUNCTIONS or (kind.single and "=w" not in kind.text and not kind.intercept)
 ]
 """The same calls with losses and objectives of users."""
 
@@ -161,7 +160,7 @@ def regressors():
                     yield Kind(
                         f"{name}, {how}{', intercept' * flat}{cost}", "estimators", call, 1, some,
                         LOSSES[name].prepared(joined(prepare, with_steps)), name,
-                    )
+                    )  # fmt: skip
 
 
 def classifiers():
@@ -173,7 +172,7 @@ def classifiers():
                 f"classifier{', intercept' * flat}{cost}", "estimators",
                 f"ConicClassifier({made}).fit(A, b > 0)", 2, some,
                 LOSSES["Logistic"].prepared(joined(prepare, with_steps)), "Logistic",
-            )
+            )  # fmt: skip
 
 
 ESTIMATORS = [*regressors(), *classifiers()]

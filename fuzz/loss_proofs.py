@@ -28,6 +28,8 @@ class Looked:
 
     Attributes
     ----------
+    known : bool
+        Whether f(x) and the size of its terms are finite, so that anything can be said.
     suspicious : bool
         Whether it was decided in 50 digits.
     missing : float
@@ -38,6 +40,7 @@ class Looked:
         The value at x where the answer says another one.
     """
 
+    known: bool
     suspicious: bool
     missing: float
     size: float
@@ -87,9 +90,9 @@ def looked_at(case, pairs):
     for place, (i, answer) in enumerate(pairs):
         size, gap, excess = sizes[place], gaps[place], here[place] - there[place]
         x, missing, wrong = X[:, place], 0.0, None
-        unsure = np.isfinite(here[place]) and np.isfinite(size)
-        suspicious = unsure and excess - gap > 0.5 * ALLOWED * size
-        off = answer.value is not None and unsure and abs(answer.value - here[place]) > WRONG * size
+        known = np.isfinite(here[place]) and np.isfinite(size)
+        suspicious = known and excess - gap > 0.5 * ALLOWED * size
+        off = answer.value is not None and known and abs(answer.value - here[place]) > WRONG * size
         if suspicious or off:
             problem = LossProblem(
                 case.kind.loss, case.A, case.B[:, i], weights[:, place], answer.penalty,
@@ -100,7 +103,7 @@ def looked_at(case, pairs):
         if off:
             value = float(problem.best_value(x))
             wrong = value if abs(answer.value - value) > WRONG * size else None
-        found.append(Looked(bool(suspicious), missing, size, wrong))
+        found.append(Looked(bool(known), bool(suspicious), missing, size, wrong))
     return found
 
 
@@ -111,7 +114,7 @@ def false_losses(case, sound, counts):
     for (i, answer), found in zip(pairs, looked_at(case, pairs) if pairs else [], strict=True):
         counts["sized"] += 1
         counts["tight"] += bool(answer.proven and answer.gap < TIGHT * found.size)
-        counts["checked"] += answer.proven
+        counts["checked" if found.known else "unchecked"] += answer.proven
         counts["suspicious"] += found.suspicious
         if found.missing:
             share = found.missing / found.size

@@ -85,9 +85,9 @@ def _kl(call, shift=0.0):
         np.abs,
         term,
         terms,
-        lambda x, y: x + y + 2 * shift + (y + shift) * np.abs(np.log((y + shift) / (x + shift))),
+        lambda x, y: x + y + 2 * shift + np.abs(xlogy(y + shift, (y + shift) / (x + shift))),
         lambda x, y: 1.0 - np.where(y + shift > 0, (y + shift) / (x + shift), 0.0),
-        lambda x, y: (y + shift) / (x + shift) ** 2,
+        lambda x, y: np.where(y + shift > 0, (y + shift) / (x + shift) ** 2, 0.0),
     )
 
 
@@ -115,7 +115,7 @@ def _beta(b):
         np.abs,
         term,
         terms,
-        lambda x, y: (y**b + x**b + y * x ** (b - 1)) / (b * (b - 1)),
+        lambda x, y: (y**b + np.abs(x) ** b + y * np.abs(x) ** (b - 1)) / (b * (b - 1)),
         slope,
         bend,
     )
@@ -193,9 +193,9 @@ LOSSES = {
         _counts,
         _poisson,
         lambda x, y: np.where(x < 0, np.inf, x - xlogy(y, x)),
-        lambda x, y: x + y + y * np.abs(np.log(x)),
+        lambda x, y: x + y + np.abs(xlogy(y, x)),
         lambda x, y: 1.0 - np.where(y > 0, y / x, 0.0),
-        lambda x, y: y / x**2,
+        lambda x, y: np.where(y > 0, y / x**2, 0.0),
     ),
     "KullbackLeibler": _kl("KullbackLeibler({}{})"),
     "KullbackLeibler shifted": _kl("KullbackLeibler({}, shift=0.125{})", 0.125),

@@ -4,12 +4,14 @@
     python fuzz/run.py --problems 100000 --only nnls --seed 1 --jobs 2
 
 Every proof of a least-squares problem is compared with the truth in exact arithmetic, without a
-tolerance. Ends with status 1 if anything was found.
+tolerance; a share of those of other losses with lower values that are found in floats and compared
+in 50 digits. Ends with status 1 if anything was found.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import secrets
 import signal
@@ -18,6 +20,7 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic, process_time
 
 import numpy as np
@@ -39,7 +42,7 @@ REPORT_SECONDS = 300.0
 OF_EACH = 2
 """Failures of each family that are printed as code."""
 
-THOROUGH = 0.2
+COMPARED = 0.2
 """The share of answers for other losses that are compared with lower values."""
 
 SHARES = {
@@ -103,7 +106,7 @@ def _badness(case, failure):
     return gross, -case.A.size, -case.B.shape[1], failure.size
 
 
-def chunk(seed, first, number, only):
+def chunk(seed, first, number, only, compared=COMPARED):
     """Make some cases, each from a seed of its own, and return what was found."""
     findings, names = Findings(), list(FAMILIES)
     groups = [group for group in SHARES if group in only]
@@ -117,13 +120,16 @@ def chunk(seed, first, number, only):
         name = names[index % len(names)]
         began, counts = process_time(), Counter()
         case = kind.make(rng, FAMILIES[name], name)
-        failures = judge(case, counts, kind.squares or rng.random() < THOROUGH)
+        failures = judge(case, counts, kind.squares or rng.random() < compared)
         findings.add(case, counts, process_time() - began, failures)
     return findings
 
 
-def search(seed, problems, minutes, only, jobs):
-    """Make cases until there are enough problems, the time is over, or a signal asks to end."""
+def search(seed, problems, minutes, asked, jobs):
+    """Make cases until there are enough problems, the time is over, or a signal asks to end.
+
+    `asked` are the groups, and the share of answers that is compared.
+    """
     findings, began = Findings(), monotonic()
 
     def wanted():
@@ -134,16 +140,16 @@ def search(seed, problems, minutes, only, jobs):
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
-        collect(findings, wanted, seed, only, jobs)
+        collect(findings, wanted, seed, asked, jobs)
     return findings
 
 
-def collect(findings, wanted, seed, only, jobs):
+def collect(findings, wanted, seed, asked, jobs):
     """Make chunks of cases while more are wanted, in so many processes."""
     first = 0
     if jobs == 1:
         while wanted():
-            findings.merge(chunk(seed, first, CHUNK, only))
+            findings.merge(chunk(seed, first, CHUNK, *asked))
             first += CHUNK
         return
     context = multiprocessing.get_context("spawn")
@@ -151,7 +157,7 @@ def collect(findings, wanted, seed, only, jobs):
         running, told = set(), monotonic()
         while wanted():
             while len(running) < 2 * jobs:
-                running.add(pool.submit(chunk, seed, first, CHUNK, only))
+                running.add(pool.submit(chunk, seed, first, CHUNK, *asked))
                 first += CHUNK
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -215,6 +221,15 @@ def merged(table, of):
     return out
 
 
+def as_json(findings, seed):
+    """Return the counts as text, to compare two builds of the library."""
+    tables = {
+        title: {": ".join(key): dict(counts) for key, counts in sorted(table.items())}
+        for title, table in findings.tables.items()
+    }
+    return json.dumps({"seed": seed, **tables}, indent=1, default=float)
+
+
 def shares(findings):
     """Return what of the answers for other losses was stopped early, audited and compared."""
     others = {key: c for key, c in findings.losses.items() if key[0] != "LeastSquares"}
@@ -251,6 +266,11 @@ def main():
     parser.add_argument("--only", choices=list(SHARES), action="append", help="nnls, say")
     parser.add_argument("--seed", type=int, help="for the same problems again")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--json", type=Path, help="write the counts to this file")
+    parser.add_argument(
+        "--compared", type=float, default=COMPARED,
+        help="the share of answers for losses other than least squares that is compared",
+    )  # fmt: skip
     parser.add_argument("--kinds", action="store_true", help="a row for each kind of call")
     given = parser.parse_args()
     if given.problems is None and given.minutes is None:
@@ -258,7 +278,10 @@ def main():
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
     console = Console(width=200, highlight=False, markup=False)
     console.print(f"seed {seed}, {conepursuit.__file__}")
-    findings = search(seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs)
+    asked = given.only or list(SHARES), given.compared
+    findings = search(seed, given.problems, given.minutes, asked, given.jobs)
+    if given.json:
+        given.json.write_text(as_json(findings, seed))
     show(findings, console, given.kinds)
     show_failures(findings, console)
     console.print(f"\n{findings.problems} problems, seed {seed}, {len(findings.failures)} failures")

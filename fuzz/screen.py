@@ -79,8 +79,7 @@ class Batch:
         with np.errstate(all="ignore"):
             reach, fitted = np.abs(self.M) @ np.abs(Y), self.fitted(Y)
             terms = self.loss.size(reach, np.abs(self.B))
-            if not self.loss.positive:
-                terms = np.maximum(terms, self.loss.size(fitted, self.B))
+            terms = np.maximum(terms, self.loss.size(fitted, self.B))
             terms = terms + np.abs(self.loss.slope(fitted, self.B)) * reach
             terms = np.where(self.weights > 0, self.weights * terms, 0.0)
             total = terms.sum(axis=0) + (self.costs * np.abs(Y)).sum(axis=0)
@@ -200,7 +199,7 @@ class Batch:
             _, slope, curvature = extra(Y[: self.n].sum(axis=0), columns)
             gradients[: self.n] += slope
             hessians[:, : self.n, : self.n] += curvature[:, None, None]
-        stays = held | ((Y <= self.lows) & (gradients >= 0))
+        stays = held | ((self.lows >= Y) & (gradients >= 0))
         stays |= ~np.isfinite(gradients)
         diagonal = np.einsum("kii->ki", hessians)
         unit = np.where((diagonal > 0) & np.isfinite(diagonal), diagonal, 1.0) ** -0.5

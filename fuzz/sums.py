@@ -83,7 +83,7 @@ class SumProblem(Problem):
         return dot(self.gram(tuple(rows)), N[rows]) - d * self.c[:-1, members]
 
     def _first(self, c):
-        """Return a support of one atom and the weights there, for the method of Lawson and Hanson."""
+        """Return a support of one atom, with which the method begins, and the weights there."""
         y = [Fraction(0)] * self.n
         y[0] = Fraction(int(c[-1, 0]), int(self.d[0]))
         return (0,), y
