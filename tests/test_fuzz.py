@@ -20,8 +20,8 @@ from families import FAMILIES
 from gram import GramProblem, gram_excesses, semidefinite
 from hulls import hull_excess, hull_minimum, solve
 from kinds import KINDS
-from losses import ALL_LOSSES
 from loss_proofs import looked_at
+from losses import ALL_LOSSES
 from run import SHARES, as_json, chunk, shares
 from shrink import shrunk
 from sums import SumProblem, excesses_at_most
@@ -210,8 +210,8 @@ def test_a_gap_that_is_too_small_is_noticed_for_every_loss_and_way(name, way):
     A = rng.random((5, 3)) + 0.1
     b = ALL_LOSSES[name].data(A @ [1.0, 0.0, 2.0] + 0.3 * rng.standard_normal(5) - 1.0)
     b[0] = 0.0 if ALL_LOSSES[name].positive else b[0]
-    if name == "Logistic":  # two equal rows, so that no weights tell the classes apart
-        A[1], b = A[0], np.array([1.0, -1, 1, -1, 1])
+    if name == "Logistic":  # equal rows, so that no weights tell the classes apart
+        A, b = A[[0, 0, 0, 1, 1]], np.array([1.0, -1, 1, -1, 1])
     data = WAYS.get(way, {})
     kind = next(k for k in KINDS if k.loss == name and k.intercept == (way == "intercept"))
     case = Case(kind, "nonnegative", A, b[:, None], data)
@@ -256,7 +256,8 @@ FALSE = {
         kind_of("nnfit(Logistic(B), A, max_iter"), [[2.0], [-1.0]], [[1.0], [1.0]], {"steps": 1},
         "nnfit",
         FitResult(
-            np.array([[0.35]]), np.array([np.logaddexp(0, -0.7) + np.logaddexp(0, 0.35)]), np.zeros((1, 1)), np.array([4.1e-13]),
+            np.array([[0.35]]), np.logaddexp(0, [-0.7]) + np.logaddexp(0, [0.35]),
+            np.zeros((1, 1)), np.array([4.1e-13]),
             np.array([True]), np.array([Status.CONVERGED]), np.array([1]),
         ),
     ),
