@@ -96,7 +96,7 @@ def _fit_in_units(
     steps = 0
     if total.at_most:
         fit = fit_one(matrix, b, None, inexact, matrix.shape[1], max_steps, 0.0)
-        if fsum(fit.x) <= total.s:
+        if float(fit.x.max()) <= total.s and fsum(fit.x) <= total.s:
             return _with_room(fit, SumProof(matrix, b, fit.x, total))
         steps = fit.n_iter
     return _pursue(matrix, b, total, max_steps, steps)

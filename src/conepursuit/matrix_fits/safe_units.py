@@ -51,6 +51,17 @@ class SafeUnits:
             )
         return cls(column_powers(matrix), int(np.frexp(np.abs(b).max())[1]))
 
+    def reaching(self, b: Vector, x: Array, norms: Array) -> SafeUnits:
+        """Return units of these columns in which neither b nor A x, for weights x, is large.
+
+        The larger of the two is near one. `norms` are those of the columns in these units.
+        """
+        used = (x > 0) & (norms > 0)
+        powers = np.frexp(x[used])[1] + np.frexp(norms[used])[1] + self.columns[used]
+        if b.any():
+            powers = np.append(powers, np.frexp(np.abs(b).max())[1])
+        return SafeUnits(self.columns, int(powers.max()) if len(powers) else 0)
+
     def matrix(self, matrix: Any) -> Any:
         """Return a matrix in these units."""
         return scaled_columns(matrix, self.columns)
