@@ -78,10 +78,11 @@ def proven_gaps(G: Array, c: Array, X: Array, root: Array) -> Vector:
     plain = gaps(Form(0.0, 0.0))
     if not np.isfinite(plain).any() or known.definite(0.0):
         return plain
-    form = known.below(root * scale)
-    if form is not None and form.share <= resolution(len(T)):
+    n, lowest = len(T), float(eigvalsh(T)[0])
+    form = known.below(root * scale, lowest)
+    if form is not None and form.share <= resolution(n):
         return gaps(form)
-    if symmetric and len(T) <= MOST_EXACT and semidefinite(T):
+    if symmetric and n <= MOST_EXACT and -lowest <= n * product_rounding(n) and semidefinite(T):
         return plain
     return np.full(len(plain), inf) if form is None else gaps(form)
 
@@ -118,14 +119,14 @@ class Scaled:
         M.flat[:: n + 1] += e - product_rounding(n) * trace - self._inexact
         return n == 0 or dpotrf(M.T, clean=False, overwrite_a=True)[1] == 0
 
-    def below(self, atoms: Array) -> Form | None:
+    def below(self, atoms: Array, lowest: float) -> Form | None:
         """Return a form that is at most T for y >= 0 and positive semidefinite, None without one.
 
-        The columns of `atoms` are atoms whose Gram matrix is near T.
+        The columns of `atoms` are atoms whose Gram matrix is near T, and `lowest` is the least
+        eigenvalue of T as computed.
         """
         n = len(self.T)
-        least = -float(eigvalsh(self.T)[0])
-        e = max(0.0, least) + 1.1 * product_rounding(n) * float(self.T.trace()) + self._inexact
+        e = max(0.0, -lowest) + 1.1 * product_rounding(n) * float(self.T.trace()) + self._inexact
         for _ in range(3):
             if self.definite(e):
                 break
