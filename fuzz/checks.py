@@ -7,30 +7,23 @@ import traceback
 import warnings
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import mpmath
 import numpy as np
 
 import conepursuit
+from answers import Answer, Failure
 from cases import Case
-from exact import Problem, exceeds, square_sum
-from hulls import hull_excess
-from losses import LossProblem
+from exact import Problem, square_sum
+from loss_proofs import false_losses
+from square_proofs import compare, count_tight, false_squares, weights_of
 
 HOME = Path(conepursuit.__file__).parent
 LARGEST, SMALLEST = Fraction(1e290), np.finfo(np.float64).tiny
 
-GROSS = 1e-10
-"""A proof that is false by more than this share of f(0) is more than rounding."""
-
-LIMIT = 180.0
+LIMIT = 60.0
 """Seconds of the CPU that a call may take."""
-
-TIGHT = 1e-10
-"""A proven gap below this share of f(0) counts as tight."""
 
 
 class EndlessCall(BaseException):
@@ -53,39 +46,6 @@ def limited(seconds):
         signal.signal(signal.SIGVTALRM, before)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Something wrong with the answer for one target.
-
-    Attributes
-    ----------
-    what : str
-        "false proof", "exception" or "invalid".
-    target : int
-        Which column of B.
-    detail : str
-        What was seen.
-    size : float
-        By how much a proof is false, as a share of f(0).
-    """
-
-    what: str
-    target: int
-    detail: str
-    size: float = 0.0
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a call said of one target: weights, gap, proof, and other numbers that it returned."""
-
-    x: np.ndarray
-    gap: float
-    proven: bool
-    others: tuple
-    penalty: float = 0.0
-
-
 def run(case: Case, counts: Counter):
     """Make the calls of a case; return its answers, by target, and the failures seen so far."""
     answers, failures = {}, []
@@ -96,13 +56,16 @@ def run(case: Case, counts: Counter):
             with warnings.catch_warnings(record=True) as caught, limited(LIMIT):
                 warnings.simplefilter("default")
                 result = eval(code, case.scope(i))
-            counts["warned"] += bool(caught)
+            ours = [str(w.message) for w in caught if _careless(w)]
+            if ours:
+                counts["warning"] += 1
+                failures.append(Failure("warning", i or 0, "; ".join(ours)))
         except (Exception, EndlessCall) as error:
             targets = 1 if case.kind.single else t
             if deliberate(error):
                 counts["refused"] += targets
             else:
-                counts["exceptions"] += targets
+                counts["exception"] += targets
                 detail = f"{type(error).__name__}: {error}"
                 failures.append(Failure("exception", i or 0, detail))
             continue
@@ -123,63 +86,86 @@ def deliberate(error):
     return ours and isinstance(error, ValueError | TypeError) and bool(str(error))
 
 
+def _careless(warning):
+    """Return whether a warning is one of NumPy's about the library's own arithmetic."""
+    return issubclass(warning.category, RuntimeWarning) and HOME in Path(warning.filename).parents
+
+
 def read(case, result, i, alone=False, penalty=None):
     """Return what a result of any class says of target i."""
     penalty = case.data.get("penalty", 0.0) if penalty is None else float(penalty)
+    of = (lambda value: value) if alone else (lambda value: np.asarray(value)[..., i])
     if isinstance(result, conepursuit.Certificate):
-        of = (lambda value: value) if alone else (lambda value: value[i])
         others = of(result.violation), of(result.complementarity)
         proven = of(np.asarray(result.method)[()]) != "estimate"
-        return Answer(case.data["X"][:, i], float(of(result.gap)), proven, others, penalty)
+        return Answer(case.data["X"][:, i], float(of(result.gap)), bool(proven), others, penalty)
     if isinstance(result, conepursuit.Result):
         x, said = np.zeros(case.A.shape[1]), result.certificate
         x[list(result.atoms.keys)] = result.weights
-        return Answer(x, said.gap, said.proven, (result.value,), penalty)
-    measure = result.rnorm if isinstance(result, conepursuit.NNLSResult) else result.value
-    if alone:
-        others = measure, *result.dual
-        return Answer(result.x, float(result.gap), bool(result.proven), others, penalty)
-    others = measure[i], *result.dual[:, i]
-    return Answer(result.x[:, i], float(result.gap[i]), bool(result.proven[i]), others, penalty)
+        success, value = result.status.success, float(result.value)
+        return Answer(x, said.gap, said.proven, (value,), penalty, success, value)
+    if hasattr(result, "coef_"):  # an estimator, whose units are those of the mean loss
+        rows, x = len(case.A), np.ravel(result.coef_)
+        price = rows * case.data.get("alpha", 0.0)
+        gap, numbers = float(np.ravel(result.gap_)[0]), tuple(np.ravel(result.intercept_))
+        proven = bool(np.ravel(result.proven_)[0])
+        status = np.ravel(np.array(result.status_, dtype=object))[0]
+        return Answer(x, rows * gap, proven, numbers, price, status.success)
+    success = bool(getattr(of(result.status), "success", False))
+    if isinstance(result, conepursuit.NNLSResult):
+        measure, value = of(result.rnorm), None
+    else:
+        measure = value = float(of(result.value))
+    others = measure, *of(result.dual)
+    proven, gap = bool(of(result.proven)), float(of(result.gap))
+    return Answer(of(result.x), gap, proven, others, penalty, success, value)
 
 
 def judge(case: Case, counts: Counter, thorough=True):
     """Make the calls of a case, count what they say, and return the failures.
 
-    Losses other than least squares are looked at closely where `thorough`.
+    Answers for losses without an exact reference are compared with others where `thorough`.
     """
     answers, failures = run(case, counts)
     counts["problems"] += case.B.shape[1]
-    sound = {}
+    sound = []
     for i, given in answers.items():
         for answer in given:
-            failure = invalid(case, i, answer)
+            failure = (
+                unlimited(case, i, answer) or invalid(case, i, answer) or wrong_sum(case, i, answer)
+            )
             if failure is not None:
                 failures.append(failure)
-                counts["invalid"] += 1
+                counts[failure.what] += 1
             else:
-                _count_proof(case, i, answer, counts)
-                sound.setdefault(i, []).append(answer)
-    if case.kind.loss != "LeastSquares":
-        failures += _false_losses(case, sound, counts) if thorough else []
-    else:
-        failures += _false_squares(case, sound, counts)
+                counts["answers"] += 1
+                counts["proven"] += answer.proven
+                sound.append((i, answer))
+    if case.kind.squares:
+        for i, answer in sound:
+            count_tight(case, i, answer, counts)
+        failures += false_squares(case, sound, counts)
         if "certify_nnls" not in case.kind.text and case.kind.group == "nnls" and thorough:
-            _compare(case, sound, counts)
+            compare(case, sound, counts)
+    elif thorough and sound:
+        failures += false_losses(case, sound, counts)
     return failures
 
 
-def _count_proof(case, i, answer, counts):
-    """Count proofs, and those with small gaps."""
-    counts["answers"] += 1
-    if not answer.proven:
-        return
-    counts["proven"] += 1
-    b = np.abs(case.B[:, i])
-    unit = b.max() or 1.0
-    with np.errstate(all="ignore"):
-        share = answer.gap / unit / unit / (0.5 * np.sum((b / unit) ** 2) or 1.0)
-    counts["tight"] += bool(share < TIGHT)
+def unlimited(case, i, answer):
+    """Return a failure if a gap is no number that is not negative, or no bound but proven.
+
+    The gap of a run that ended with success is finite, unless f is beyond floats.
+    """
+    known = np.isfinite(answer.gap) or not (answer.proven or answer.success)
+    if answer.gap >= 0 and known:
+        return None
+    most = np.nan_to_num(answer.x).max(initial=0.0)
+    if answer.gap == np.inf and not answer.proven and _beyond_floats(case, i, most):
+        return None
+    said = "proven" if answer.proven else "an estimate"
+    success = ", of a run that ended with success" if answer.success else ""
+    return Failure("not finite", i, f"gap={answer.gap}, {said}{success}")
 
 
 def invalid(case, i, answer):
@@ -187,7 +173,9 @@ def invalid(case, i, answer):
 
     There is need where x* or f cannot be written in floats.
     """
-    numbers = np.array([*answer.x, answer.gap, *answer.others])
+    # An estimate of a gap may be infinite: `unlimited` tells where that is wrong.
+    gap = [answer.gap] if case.kind.squares else []
+    numbers = np.array([*answer.x, *gap, *answer.others])
     if np.isfinite(numbers).all() and (answer.x >= 0).all():
         return None
     if (
@@ -201,8 +189,11 @@ def invalid(case, i, answer):
 
 def _beyond_floats(case, i, answer_size):
     """Return whether f(0), a slope at 0 or a penalty is close to overflow, or x* beyond floats."""
-    weights = _weights(case, i)
+    weights = weights_of(case, i)
     b, A = case.B[:, i], case.A
+    limit = case.data.get("s", case.data.get("radius", 0.0))
+    if (Fraction(float(np.abs(A).max())) * Fraction(min(limit, 1e308))) ** 2 * len(b) > LARGEST:
+        return True
     if square_sum(b, weights) > LARGEST:
         return True
     if Fraction(float(case.data.get("penalty", 0.0))) * Fraction(float(answer_size)) > LARGEST:
@@ -218,103 +209,14 @@ def _beyond_floats(case, i, answer_size):
     return not np.isfinite(x).all() or bool((x[positive] < SMALLEST).any())
 
 
-def _weights(case, i):
-    return case.data["W"][:, i] if "W" in case.data else case.data.get("w")
-
-
-def _false_squares(case, answers, counts):
-    """Return the false proofs of least squares, by exact arithmetic and without any tolerance."""
-    if case.kind.text.count("Hull("):
-        return _false_hulls(case, answers, counts)
-    failures = []
-    flat = [
-        (i, a) for i, given in answers.items() for a in given if a.proven and np.isfinite(a.gap)
-    ]
-    flat = [(i, a) for i, a in flat if np.isfinite(a.x).all()]
-    if "W" in case.data:
-        groups = [[pair] for pair in flat]
-    else:
-        groups = [[p for p in flat if p[1].penalty == v] for v in {a.penalty for _, a in flat}]
-    for group in groups:
-        targets = [i for i, _ in group]
-        problem = Problem(
-            case.A, case.B[:, targets], _weights(case, targets[0]), group[0][1].penalty
-        )
-        excesses = problem.excesses(np.stack([a.x for _, a in group], axis=1))
-        counts["unchecked"] += len(group) - len(excesses)
-        counts["checked"] += len(excesses)
-        for place, excess in excesses.items():
-            i, answer = group[place]
-            if exceeds(excess, answer.gap):
-                failures.append(_false(case, i, answer, Fraction(*excess), counts))
-    return failures
-
-
-def _false_hulls(case, answers, counts):
-    failures = []
-    for i, given in answers.items():
-        for answer in given:
-            if answer.proven and np.isfinite(answer.gap):
-                excess = hull_excess(case.A, case.B[:, i], case.data["radius"], answer.x)
-                counts["checked"] += 1
-                if excess > Fraction(answer.gap):
-                    failures.append(_false(case, i, answer, excess, counts))
-    return failures
-
-
-def _false(case, i, answer, excess, counts):
-    """Return the failure of a false proof, and count it."""
-    whole = square_sum(case.B[:, i], _weights(case, i))
-    missing = excess - Fraction(answer.gap)
-    size = _float(missing / whole) if whole else np.inf
-    counts["false"] += 1
-    counts["gross"] += size > GROSS
-    detail = f"gap={answer.gap!r}, f(x) - f* = {_text(excess)}, missing {size:.2g} of f(0)"
-    return Failure("false proof", i, detail, size)
-
-
-def _float(fraction):
-    try:
-        return float(fraction)
-    except OverflowError:
-        return np.inf
-
-
-def _text(fraction):
-    """Return a fraction to 17 digits, also where it is too small for a float."""
-    return mpmath.nstr(mpmath.mpf(fraction.numerator) / fraction.denominator, 17)
-
-
-def _false_losses(case, answers, counts):
-    """Return the false proofs of another loss, as far as a lower value was found."""
-    failures = []
-    for i, given in answers.items():
-        for answer in given:
-            if not (answer.proven and np.isfinite(answer.gap)):
-                continue
-            problem = LossProblem(
-                case.kind.loss, case.A, case.B[:, i], _weights(case, i), answer.penalty
-            )
-            counts["checked"] += 1
-            missing = problem.false(answer.x, answer.gap)
-            if missing:
-                size = missing / (abs(answer.others[0]) or 1.0)
-                counts["false"] += 1
-                counts["gross"] += size > GROSS
-                detail = f"gap={answer.gap!r}, missing {missing:.3g}, {size:.2g} of f(x)"
-                failures.append(Failure("false proof", i, detail, size))
-    return failures
-
-
-def _compare(case, answers, counts):
-    """Count where certify_nnls proves less than half of the gap of the same weights."""
-    for i, (answer,) in list(answers.items())[:1]:
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                said = conepursuit.certify_nnls(
-                    case.A, case.B[:, i], answer.x, weights=_weights(case, i)
-                )
-        except ValueError:
-            continue
-        counts["compared"] += 1
-        counts["loose"] += bool(said.proven and answer.gap > 2 * said.gap)
+def wrong_sum(case, i, answer):
+    """Return a failure if the weights miss the sum asked for by more than a share of 2^-52."""
+    if "s" not in case.data or not np.isfinite(answer.x).all():
+        return None
+    limit = Fraction(case.data["s"])
+    beyond = sum(map(Fraction, answer.x.tolist()), -limit)
+    if "sum_to=" in case.kind.text:
+        beyond = abs(beyond)
+    if beyond <= limit / 2**52:
+        return None
+    return Failure("invalid", i, f"sum(x) - s = {float(beyond)!r}")

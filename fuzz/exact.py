@@ -25,6 +25,10 @@ FEW = 12
 """Up to so many rows or atoms a support is found atom by atom if corrections fail; that ends."""
 
 
+class UnboundedError(Exception):
+    """The objective falls without end."""
+
+
 def integers(values, axis=None):
     """Return integers k and exponents e with values = k * 2^e, and e the same along an axis."""
     mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64))
@@ -70,7 +74,7 @@ class Problem:
         self.v = int(np.max(v))
         self.P, WP = P, P if row is None else row[:, None] * P
         self._WP = WP
-        self.c = _dot(WP.T, Q)
+        self.c = dot(WP.T, Q)
         self.penalty = penalty
         if penalty:
             self._charge(penalty)
@@ -91,7 +95,7 @@ class Problem:
     @cached_property
     def whole(self):
         """G as a whole."""
-        return _dot(self._WP.T, self.P)
+        return dot(self._WP.T, self.P)
 
     def gram(self, support):
         """Return the columns of G of a support, as an array of shape (n, k)."""
@@ -99,7 +103,7 @@ class Problem:
             return self.whole[:, list(support)]
         for j in support:
             if j not in self._gram:
-                self._gram[j] = _dot(self._WP.T, self.P[:, [j]])[:, 0]
+                self._gram[j] = dot(self._WP.T, self.P[:, [j]])[:, 0]
         columns = [self._gram[j] for j in support]
         return np.stack(columns, axis=1) if columns else np.empty((self.n, 0), dtype=object)
 
@@ -120,9 +124,9 @@ class Problem:
         N = np.zeros(c.shape, dtype=object)
         g = -d * c
         if rows:
-            solved = _dot(adjugate, c[rows])
+            solved = dot(adjugate, c[rows])
             N[rows] = solved
-            g = g + _dot(self.gram(support), solved)
+            g = g + dot(self.gram(support), solved)
         return support, N, d, g
 
     def minimiser(self, i, guess):
@@ -148,7 +152,7 @@ class Problem:
 
     def _atom_by_atom(self, c):
         """Return the support of a minimiser by Lawson's and Hanson's method."""
-        support, y = (), [Fraction(0)] * self.n
+        support, y = self._first(c)
         while True:
             _, N, d, g = self.solve(support, c)
             steepest = min(range(self.n), key=lambda j: g[j, 0])
@@ -166,6 +170,10 @@ class Problem:
                 y = [a + step * (b - a) for a, b in zip(y, z, strict=True)]
                 support = tuple(j for j in support if y[j] > 0 or (z[j] > 0))
 
+    def _first(self, c):
+        """Return the support with which Lawson's and Hanson's method begins, and the weights."""
+        return (), [Fraction(0)] * self.n
+
     def _with(self, support, joining, y):
         """Return a support with one more atom, which trades places if it depends on the others.
 
@@ -177,7 +185,10 @@ class Problem:
             return wider
         _, N, d, _ = self.solve(support, self.gram((joining,)))
         way = {j: Fraction(-int(N[j, 0]), int(d)) for j in support}
-        step, leaving = min((y[j] / -way[j], j) for j in support if way[j] < 0)
+        leaves = [(y[j] / -way[j], j) for j in support if way[j] < 0]
+        if not leaves:
+            raise UnboundedError
+        step, leaving = min(leaves)
         for j in support:
             y[j] += step * way[j]
         y[leaving], y[joining] = Fraction(0), y[joining] + step
@@ -202,10 +213,24 @@ class Problem:
                 if found is not None:
                     yield [i], found[0][:, None], found[1], found[2][:, None]
 
-    def excesses(self, X):
-        """Return {i: (p, q)} with f(x) - f* = p / q > 0 exactly, for the columns x of X."""
+    def gradients(self, members, N, d, g):
+        """Return the slopes of f at N / d, times d, for targets whose g are known."""
+        return g
+
+    def excesses(self, X, kept=None):
+        """Return {i: (p, q)} with f(x) - f* = p / q exactly, for the columns x of X.
+
+        A function `kept` of targets, N and d says whose minimisers count, of all by default.
+        """
         found = {}
         for members, N, d, g in self.minimisers(X):
+            if kept is not None:
+                chosen = kept(members, N, d)
+                members = np.array(members)[chosen].tolist()
+                N, g = N[:, chosen], g[:, chosen]
+                if not members:
+                    continue
+            g = self.gradients(members, N, d, g)
             K, e = integers(X[:, members], axis=0)
             powers = e - self.s[members] + self.p[:, None]
             h = np.maximum(0, -powers.min(axis=0))
@@ -214,16 +239,20 @@ class Problem:
             E = d * Y - N * unit
             rows = np.flatnonzero((E != 0).any(axis=1)).tolist()
             E = E[rows]
-            square = (E * _dot(self.gram(tuple(rows))[rows], E)).sum(axis=0)
-            tops = square + 2 * d * unit * (g * Y).sum(axis=0)
+            square = (E * dot(self.gram(tuple(rows))[rows], E)).sum(axis=0)
+            tops = square + 2 * unit * (g[rows] * E).sum(axis=0)
             for i, top, one in zip(members, tops, unit, strict=True):
                 power, low = 2 * int(self.s[i]) + self.v, 2 * d * d * one * one
                 found[i] = (int(top) << power, low) if power >= 0 else (int(top), low << -power)
         return found
 
+    def units(self, members):
+        """Return what a unit of each entry of y is in x, for some targets."""
+        return [[Fraction(2) ** (int(self.s[i]) - int(p)) for p in self.p] for i in members]
+
     def solution(self, i, found):
         """Return x* of target i as floats."""
-        units = [Fraction(2) ** (int(self.s[i]) - int(p)) for p in self.p]
+        (units,) = self.units([i])
         return np.array(
             [
                 _float(Fraction(int(a), int(found[1])) * u)
@@ -245,7 +274,7 @@ def _float(fraction):
         return ldexp(1.0, 1023) * 2
 
 
-def _dot(left, right):
+def dot(left, right):
     """Return a matrix product of Python's integers, of any size."""
     if 0 in left.shape or 0 in right.shape:
         return np.full((left.shape[0], right.shape[1]), 0, dtype=object)

@@ -270,6 +270,45 @@ def degenerate(rng, m, n, t):
     return A, B + noise * rng.standard_normal((m, t))
 
 
+# Counts and labels
+
+
+@family
+def zeros_in_targets(rng, m, n, t):
+    """Return counts, some of which are zero although the atoms are not; some atoms are zero."""
+    A = rng.random((m, n)) * (rng.random(n) < 0.9)
+    B = rng.poisson(rng.choice([0.3, 2.0]), (m, t)).astype(float)
+    return A, B * rng.choice([1.0, rng.random()])
+
+
+@family
+def zero_counts(rng, m, n, t):
+    """Return counts, all zero for some targets, with atoms that are zero in some rows."""
+    A = rng.random((m, n)) * (rng.random((m, n)) < 0.6)
+    return A, rng.poisson(2.0, (m, t)) * (rng.random(t) < 0.5) * 1.0
+
+
+@family
+def ties(rng, m, n, t):
+    """Return few values, equal rows and equal targets."""
+    A = rng.integers(0, 3, (m, n)).astype(float)[rng.integers(0, m, m)]
+    return A, rng.integers(0, 3, (m, t)).astype(float)
+
+
+@family
+def targets_in_other_units(rng, m, n, t):
+    A = rng.random((m, n))
+    B = rng.poisson(2.0, (m, t)) * rng.choice([1e-200, 1e-100, 1e-20, 1e20, 1e100])
+    return A, B
+
+
+@family
+def separable(rng, m, n, t):
+    """Return signs that a combination of the atoms has, so that labels can be told apart."""
+    A = rng.standard_normal((m, n)) if rng.random() < 0.7 else rng.random((m, n)) - 0.3
+    return A, np.sign(A @ rng.random((n, t)))
+
+
 # Data and dictionaries
 
 

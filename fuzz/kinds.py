@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from cases import (
-    Kind,
+from cases import Kind, few, forms, large, small, wide
+from extras import (
     as_float32,
+    as_form,
+    as_form_of_floats32,
     as_integers,
     as_sparse,
-    few,
-    large,
+    joined,
     plain,
-    small,
-    tiny,
-    wide,
     with_answers,
     with_answers_of_scipy,
-    with_bound,
     with_limit,
-    with_mask,
     with_own_weights,
-    with_penalty,
-    with_point_and_penalty,
-    with_radius,
     with_start,
+    with_sum,
     with_weights,
 )
-from losses import LOSSES
+from loss_kinds import ESTIMATORS, LOSS_KINDS, OWN_KINDS
 
 NNLS = [
     Kind("one target", "nnls", "nnls(A, b)", 0.2, few, plain),
@@ -52,85 +46,39 @@ NNLS = [
     Kind("certify many", "nnls", "certify_nnls(A, B, X)", 0.03, few, with_start),
 ]
 
-NNFIT = [
-    Kind("nnfit squares", "nnfit", "nnfit(LeastSquares(b), A)", 1, tiny, plain),
-    Kind("nnfit squares, many", "nnfit", "nnfit(LeastSquares(B), A)", 1, tiny, plain),
-    Kind("nnfit weights", "nnfit", "nnfit(LeastSquares(b, weights=w), A)", 0.5, tiny, with_weights),
-    Kind("nnfit mask", "nnfit", "nnfit(LeastSquares(b, mask=w == 0), A)", 0.5, tiny, with_mask),
+MATRICES = {
+    "": ("A", plain),
+    ", F order": ("np.asfortranarray(A)", plain),
+    ", float32": ("A.astype(np.float32)", as_float32),
+}
+TARGETS = {
+    "one": ("b", "", few, plain, 0.3),
+    "many": ("B", "", small, plain, 1.0),
+    "wide, one": ("b", "", wide, plain, 0.2),
+    "wide, many": ("B", "", wide, plain, 0.5),
+    "large": ("b", "", large, plain, 0.003),
+    "large, many": ("B", "", large, plain, 0.003),
+    "weights, one": ("b", ", weights=w", few, with_weights, 0.2),
+    "weights, many": ("B", ", weights=w", small, with_weights, 0.5),
+    "weights of each": ("B", ", weights=W", few, with_own_weights, 0.05),
+}
+
+SUMS = [
     Kind(
-        "nnfit penalty", "nnfit", "nnfit(LeastSquares(b), A, penalty=penalty)", 1, tiny,
-        with_penalty,
-    ),
-    Kind(
-        "nnfit penalty, many", "nnfit", "nnfit(LeastSquares(B), A, penalty=penalty)", 1, tiny,
-        with_penalty,
-    ),
+        f"{condition} {name}{stored}", "sums", f"nnls({matrix}, {data}{extra}, {condition}=s)",
+        share, sizes, joined(as_stored, more, with_sum),
+    )
+    for condition in ("sum_to", "sum_at_most")
+    for name, (data, extra, sizes, more, share) in TARGETS.items()
+    for stored, (matrix, as_stored) in MATRICES.items()
 ]  # fmt: skip
 
-ALGORITHMS = ["FCMP(variant=0)", "FCMP(variant=1)", "PWMP()", "AMP()", "NNMP()"]
-CONE, COST = "Cone(Dictionary(A))", "Cone(Dictionary(A), penalty=penalty)"
-KNOWN, HULL = "Cone(Dictionary(A), radius=radius)", "Hull(Dictionary(A), radius=radius)"
-
-MINIMIZE = [
-    Kind(
-        f"{how} {name}", "minimize",
-        f"minimize(LeastSquares(b), {domain}, {how}, max_iter=60)", 1, tiny, prepare,
-    )
-    for how in ALGORITHMS
-    for name, domain, prepare in (
-        ("cone", CONE, plain), ("penalty", COST, with_penalty), ("hull", HULL, with_radius),
-    )
-    if name != "hull" or how not in ("AMP()", "NNMP()")
-] + [
-    Kind(
-        "FCMP radius", "minimize",
-        f"minimize(LeastSquares(b), {KNOWN}, FCMP(variant=1), max_iter=60)", 1, tiny, with_bound,
-    ),
-    Kind(
-        "certify cone", "minimize", f"certify(LeastSquares(b), {CONE}, weights=x)", 3, tiny,
-        with_start,
-    ),
-    Kind(
-        "certify answers", "minimize", f"certify(LeastSquares(b), {CONE}, weights=x)", 3, tiny,
-        with_answers,
-    ),
-    Kind(
-        "certify penalty", "minimize", f"certify(LeastSquares(b), {COST}, weights=x)", 3, tiny,
-        with_point_and_penalty,
-    ),
-    Kind(
-        "penalty_path", "minimize",
-        "penalty_path(LeastSquares(b), Dictionary(A), n_penalties=4, max_iter=60)", 1, tiny, plain,
-    ),
-]  # fmt: skip
-
-OTHERS = [
-    kind
-    for name, loss in LOSSES.items()
-    for kind in (
-        Kind(
-            f"nnfit {name}", "nnfit", f"nnfit({loss.text('b')}, A)", 0.5, tiny,
-            loss.prepared(plain), name,
-        ),
-        Kind(
-            f"nnfit {name}, many", "nnfit", f"nnfit({loss.text('B')}, A)", 0.5, tiny,
-            loss.prepared(plain), name,
-        ),
-        Kind(
-            f"nnfit {name}, weights", "nnfit",
-            f"nnfit({loss.text('b', ', weights=w')}, A)", 0.3, tiny,
-            loss.prepared(with_weights), name,
-        ),
-        Kind(
-            f"nnfit {name}, penalty", "nnfit", f"nnfit({loss.text('b')}, A, penalty=penalty)", 0.5,
-            tiny, loss.prepared(with_penalty), name,
-        ),
-        Kind(
-            f"minimize {name}", "minimize",
-            f"minimize({loss.text('b')}, {COST}, FCMP(variant=1), max_iter=60)", 1, tiny,
-            loss.prepared(with_penalty), name,
-        ),
+GRAM = [
+    Kind(f"{name}{stored}", "gram", f"nnls_gram({matrix}, {data})", share, forms, prepare)
+    for name, data, share in (("one", "b", 0.5), ("many", "B", 1.0))
+    for stored, matrix, prepare in (
+        ("", "A", as_form), (", float32", "A.astype(np.float32)", as_form_of_floats32),
     )
 ]  # fmt: skip
 
-KINDS = [*NNLS, *NNFIT, *MINIMIZE, *OTHERS]
+KINDS = [*NNLS, *SUMS, *GRAM, *LOSS_KINDS, *ESTIMATORS, *OWN_KINDS]

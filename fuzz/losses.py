@@ -1,4 +1,8 @@
-"""Losses other than least squares: their values to 50 digits, and points with lower ones."""
+"""The table of losses: how each is called, and its own formula, in floats and to 50 digits.
+
+The formulas are written from the definitions in the documentation and share nothing with the
+library. Functions of arrays take x and the data y of one shape, many targets at once.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,7 @@ from dataclasses import dataclass
 
 import mpmath
 import numpy as np
-from scipy import optimize
-from scipy.special import expit
-
-ALLOWED = 1e-13
-"""What may be missing in a gap, as a share of the size of the terms of f, transcendental."""
-
-STEPS = 60
+from scipy.special import expit, xlogy
 
 
 @dataclass(frozen=True)
@@ -27,10 +25,12 @@ class Loss:
         Makes data for which the loss is defined.
     term : function of mpmath numbers x and y
         Its value, inf outside the domain.
+    terms : function of arrays x and y
+        The same in floats.
     size : function of arrays x and y
         The size of what is added up in it.
     slope, bend : functions of arrays x and y
-        Its derivatives.
+        Its derivatives. Where the second one is zero, some small positive number will do.
     positive : bool
         Whether x must not be negative.
     """
@@ -38,6 +38,7 @@ class Loss:
     call: str
     data: object
     term: object
+    terms: object
     size: object
     slope: object
     bend: object
@@ -53,6 +54,8 @@ class Loss:
         def make(rng, A, B):
             if self.positive and rng.random() < 0.9:
                 A = np.abs(A)
+            if self.positive and rng.random() < 0.3:
+                B = B * (rng.random(B.shape) < 0.7)
             return prepare(rng, A, self.data(B))
 
         return make
@@ -66,38 +69,55 @@ class Loss:
         )
 
 
-def _kl(shift):
+def _kl(call, shift=0.0):
     def term(x, y):
         x, y = x + shift, y + shift
         if x < 0 or (x == 0 and y > 0):
             return mpmath.inf
         return x - y + (y * mpmath.log(y / x) if y > 0 else 0)
 
+    def terms(x, y):
+        x, y = x + shift, y + shift
+        return np.where(x < 0, np.inf, x - y + xlogy(y, y / x))
+
     return Loss(
-        "KullbackLeibler({}" + (f", shift={shift}" if shift else "") + "{})",
+        call,
         np.abs,
         term,
-        lambda x, y: x + y + 2 * shift + (y + shift) * np.abs(np.log((y + shift) / (x + shift))),
-        lambda x, y: 1.0 - (y + shift) / (x + shift),
-        lambda x, y: (y + shift) / (x + shift) ** 2,
+        terms,
+        lambda x, y: x + y + 2 * shift + np.abs(xlogy(y + shift, (y + shift) / (x + shift))),
+        lambda x, y: 1.0 - np.where(y + shift > 0, (y + shift) / (x + shift), 0.0),
+        lambda x, y: np.where(y + shift > 0, (y + shift) / (x + shift) ** 2, 0.0),
     )
 
 
 def _beta(b):
     def term(x, y):
-        if x < 0 or (x == 0 and y > 0 and b == 1):
+        if x < 0:
             return mpmath.inf
         power = mpmath.mpf(b)
         parts = y**power + (power - 1) * x**power - power * y * x ** (power - 1)
         return parts / (power * (power - 1))
 
+    def terms(x, y):
+        parts = y**b + (b - 1) * x**b - b * y * x ** (b - 1)
+        return np.where(x < 0, np.inf, parts / (b * (b - 1)))
+
+    def slope(x, y):
+        return x ** (b - 1) - np.where(y > 0, y * x ** (b - 2), 0.0)
+
+    def bend(x, y):
+        second = (2 - b) * np.where(y > 0, y * x ** (b - 3), 0.0)
+        return (b - 1) * np.minimum(x ** (b - 2), 1e300) + second
+
     return Loss(
         f"BetaDivergence({{}}, {b}{{}})",
         np.abs,
         term,
-        lambda x, y: (y**b + x**b + y * x ** (b - 1)) / (b * (b - 1)),
-        lambda x, y: x ** (b - 2) * (x - y),
-        lambda x, y: (b - 1) * x ** (b - 2) - (b - 2) * y * x ** (b - 3),
+        terms,
+        lambda x, y: (y**b + np.abs(x) ** b + y * np.abs(x) ** (b - 1)) / (b * (b - 1)),
+        slope,
+        bend,
     )
 
 
@@ -114,139 +134,143 @@ def _logistic(x, y):
     return mpmath.log1p(mpmath.exp(-margin))
 
 
-def _huber(x, y):
-    size = abs(x - y)
-    return size * size / 2 if size <= 1 else size - mpmath.mpf(0.5)
+def _huber(delta):
+    def term(x, y):
+        size = abs(x - y)
+        return size * size / 2 if size <= delta else delta * (size - mpmath.mpf(delta) / 2)
+
+    def terms(x, y):
+        size = np.abs(x - y)
+        inside = np.minimum(size, delta)
+        return inside * (size - 0.5 * inside)
+
+    def size(x, y):
+        span = np.abs(x) + np.abs(y)
+        return np.where(np.abs(x - y) < delta, span**2, 4 * delta * span)
+
+    return Loss(
+        "Huber({}{})" if delta == 1 else f"Huber({{}}, {delta}{{}})",
+        lambda B: B,
+        term,
+        terms,
+        size,
+        lambda x, y: np.clip(x - y, -delta, delta),
+        lambda x, y: np.where(abs(x - y) <= delta, 1.0, 1e-3),
+        positive=False,
+    )
+
+
+def _counts(B):
+    return np.round(10 * np.minimum(np.abs(B), 1e300))
 
 
 LOSSES = {
+    "LeastSquares": Loss(
+        "LeastSquares({}{})",
+        lambda B: B,
+        lambda x, y: (x - y) ** 2 / 2,
+        lambda x, y: 0.5 * (x - y) ** 2,
+        lambda x, y: (np.abs(x) + np.abs(y)) ** 2,
+        lambda x, y: x - y,
+        lambda x, y: np.ones(np.shape(x)),
+        positive=False,
+    ),
     "Logistic": Loss(
         "Logistic({}{})",
         lambda B: np.where(B > 0, 1.0, -1.0),
         _logistic,
         lambda x, y: np.logaddexp(0.0, -y * x),
+        lambda x, y: 0.01 + np.logaddexp(0.0, -y * x),  # of log 2 a little is never seen
         lambda x, y: -y * expit(-y * x),
         lambda x, y: expit(x) * expit(-x),
         positive=False,
     ),
-    "Huber": Loss(
-        "Huber({}{})",
-        lambda B: B,
-        _huber,
-        lambda x, y: np.where(abs(x - y) < 1, (abs(x) + abs(y)) ** 2, 4 * (abs(x) + abs(y))),
-        lambda x, y: np.clip(x - y, -1.0, 1.0),
-        lambda x, y: np.where(abs(x - y) <= 1, 1.0, 1e-3),
-        positive=False,
-    ),
+    "Huber": _huber(1.0),
+    "Huber 0.1": _huber(0.1),
+    "Huber 30": _huber(30.0),
     "Poisson": Loss(
         "Poisson({}{})",
-        lambda B: np.round(10 * np.abs(B)),
+        _counts,
         _poisson,
-        lambda x, y: x + y + y * np.abs(np.log(x)),
-        lambda x, y: 1.0 - y / x,
-        lambda x, y: y / x**2,
+        lambda x, y: np.where(x < 0, np.inf, x - xlogy(y, x)),
+        lambda x, y: x + y + np.abs(xlogy(y, x)),
+        lambda x, y: 1.0 - np.where(y > 0, y / x, 0.0),
+        lambda x, y: np.where(y > 0, y / x**2, 0.0),
     ),
-    "KullbackLeibler": _kl(0.0),
-    "KullbackLeibler shifted": _kl(0.125),
-    "BetaDivergence 1.5": _beta(1.5),
+    "KullbackLeibler": _kl("KullbackLeibler({}{})"),
+    "KullbackLeibler shifted": _kl("KullbackLeibler({}, shift=0.125{})", 0.125),
+    "BetaDivergence 1": _kl("BetaDivergence({}, 1.0{})"),
     "BetaDivergence 1.25": _beta(1.25),
+    "BetaDivergence 1.5": _beta(1.5),
+    "BetaDivergence 1.75": _beta(1.75),
+    "BetaDivergence 2": _beta(2.0),
 }
 
 
-class LossProblem:
-    """Minimise f(A x) + penalty * sum(x) over x >= 0 for one target, to find a false proof."""
+def _log_cosh(call):
+    def terms(x, y):
+        return np.logaddexp(x - y, y - x) - np.log(2)
 
-    def __init__(self, loss, A, b, weights=None, penalty=0.0):
-        self.loss, self.A, self.b, self.penalty = LOSSES[loss], A, b, penalty
-        self.weights = np.ones(len(b)) if weights is None else weights
+    return Loss(
+        call,
+        lambda B: B,
+        lambda x, y: abs(x - y) + mpmath.log1p(mpmath.exp(-2 * abs(x - y))) - mpmath.log(2),
+        terms,
+        lambda x, y: 1.0 + np.abs(x) + np.abs(y),
+        lambda x, y: np.tanh(x - y),
+        lambda x, y: np.maximum(1 - np.tanh(x - y) ** 2, 1e-12),
+        positive=False,
+    )
 
-    def value(self, x, forgiving=False):
-        """Return f(A x) + penalty * sum(x) to 50 digits.
 
-        Where `forgiving`, entries of A x that are negative by rounding alone are zero.
-        """
-        with mpmath.workdps(50):
-            point = [mpmath.mpf(float(a)) for a in x]
-            fitted = [
-                mpmath.fsum(mpmath.mpf(float(a)) * p for a, p in zip(row, point, strict=True))
-                for row in self.A
-            ]
-            if forgiving and self.loss.positive:
-                least = -mpmath.mpf(1e-14) * max(map(abs, fitted))
-                fitted = [mpmath.mpf(0) if least <= f < 0 else f for f in fitted]
-            total = self.loss.value(fitted, self.b, self.weights)
-            return total + mpmath.mpf(self.penalty) * mpmath.fsum(point)
+def _steepness(r):
+    return np.where(r > 0, 0.8, 0.2)
 
-    def size(self, x):
-        """Return the size of what is added up in f(A x), and what the size of A x adds to it."""
-        with np.errstate(all="ignore"):
-            terms = self.loss.size(np.abs(self.A) @ x, np.abs(self.b))
-            if not self.loss.positive:
-                terms = np.maximum(terms, self.loss.size(self.A @ x, self.b))
-            terms = terms + np.abs(self.loss.slope(self.A @ x, self.b)) * (np.abs(self.A) @ x)
-            terms = np.where(self.weights > 0, self.weights * terms, 0.0)
-        return float(np.nan_to_num(terms, nan=np.inf).sum()) + self.penalty * float(x.sum())
 
-    def false(self, x, gap):
-        """Return by how much a proof is false, 0 if no point was found that says so.
+def _asymmetric(x, y):
+    share = mpmath.mpf(0.8) if x > y else mpmath.mpf(0.2)
+    return share * (x - y) ** 2 / 2
 
-        Any feasible point with f below f(x) - gap will do; it is looked for in floats and
-        compared in 50 digits.
-        """
-        here, allowed = self.value(x, forgiving=True), ALLOWED * self.size(x)
-        if not np.isfinite(allowed) or not mpmath.isfinite(here):
-            return 0.0
-        for y in self.candidates(x):
-            if np.isfinite(y).all() and (y >= 0).all():
-                excess = here - self.value(y) - mpmath.mpf(float(gap))
-                if excess > allowed:
-                    return float(excess)
-        return 0.0
 
-    def candidates(self, x):
-        """Yield points that may be better: Newton's from x, and a quasi-Newton method's."""
-        with np.errstate(all="ignore"):
-            yield self._newton(x)
-            for start in (x, x + 0.1 * (x.mean() or 1.0)):
-                try:
-                    yield optimize.minimize(
-                        self._float, start, jac=True, method="L-BFGS-B",
-                        bounds=[(0, None)] * len(x), options={"maxiter": 200, "ftol": 0.0},
-                    ).x  # fmt: skip
-                except (ValueError, FloatingPointError, np.linalg.LinAlgError):
-                    continue
+OWN = {
+    "LogCosh": _log_cosh("LogCosh({}{})"),
+    "SmoothLogCosh": _log_cosh("SmoothLogCosh({}{})"),
+    "AsymmetricSquare": Loss(
+        "AsymmetricSquare({}{})",
+        lambda B: B,
+        _asymmetric,
+        lambda x, y: 0.5 * _steepness(x - y) * (x - y) ** 2,
+        lambda x, y: (np.abs(x) + np.abs(y)) ** 2,
+        lambda x, y: _steepness(x - y) * (x - y),
+        lambda x, y: _steepness(x - y),
+        positive=False,
+    ),
+    "Quartic": Loss(
+        "Quartic({}{})",
+        lambda B: B,
+        lambda x, y: (x - y) ** 4 / 4,
+        lambda x, y: (x - y) ** 4 / 4,
+        lambda x, y: (np.abs(x) + np.abs(y)) ** 4,
+        lambda x, y: (x - y) ** 3,
+        lambda x, y: 3 * (x - y) ** 2,
+        positive=False,
+    ),
+    "Linex": Loss(
+        "Linex({}{})",
+        lambda B: B,
+        lambda x, y: mpmath.exp(min(x - y, mpmath.mpf(1000))) - (x - y) - 1,
+        lambda x, y: np.expm1(x - y) - (x - y),
+        lambda x, y: 1.0 + (1.0 + np.exp(x - y)) * (1.0 + np.abs(x) + np.abs(y)),
+        lambda x, y: np.expm1(x - y),
+        lambda x, y: np.exp(x - y),
+        positive=False,
+    ),
+    "function with conjugate": _log_cosh("log_cosh_with({}{})"),
+    "function without conjugate": _log_cosh("log_cosh_without({}{})"),
+}
+"""Losses of users, in `own`."""
 
-    def _float(self, x):
-        """Return the value and the gradient in floats."""
-        fitted = self.A @ x
-        value = sum(
-            w * float(self.loss.term(mpmath.mpf(float(a)), mpmath.mpf(float(b))))
-            for a, b, w in zip(fitted, self.b, self.weights, strict=True)
-            if w > 0
-        )
-        slopes = np.where(self.weights > 0, self.weights * self.loss.slope(fitted, self.b), 0.0)
-        return value + self.penalty * float(x.sum()), self.A.T @ slopes + self.penalty
+FUNCTIONS = "log_cosh_with({}{})", "log_cosh_without({}{})"
+"""The calls of objectives that are functions, which take one target and no weights."""
 
-    def _newton(self, x):
-        """Return the end of Newton steps on the free weights, cut off at zero."""
-        value, gradient = self._float(x)
-        for _ in range(STEPS):
-            free = np.flatnonzero((x > 0) | (gradient < 0))
-            part = self.A[:, free]
-            bend = np.where(
-                self.weights > 0, self.weights * self.loss.bend(self.A @ x, self.b), 0.0
-            )
-            H = part.T @ (bend[:, None] * part)
-            if not len(free) or not np.isfinite(H).all():
-                return x
-            way = np.linalg.lstsq(H, -gradient[free], rcond=1e-14)[0]
-            for step in 0.5 ** np.arange(0, 30, 2):
-                trial = x.copy()
-                trial[free] = np.maximum(x[free] + step * way, 0.0)
-                found, slopes = self._float(trial)
-                if found < value:
-                    break
-            else:
-                return x
-            x, value, gradient = trial, found, slopes
-        return x
+ALL_LOSSES = LOSSES | OWN

@@ -4,12 +4,14 @@
     python fuzz/run.py --problems 100000 --only nnls --seed 1 --jobs 2
 
 Every proof of a least-squares problem is compared with the truth in exact arithmetic, without a
-tolerance. Ends with status 1 if anything was found.
+tolerance; a share of those of other losses with lower values that are found in floats and compared
+in 50 digits. Ends with status 1 if anything was found.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import secrets
 import signal
@@ -18,6 +20,7 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic, process_time
 
 import numpy as np
@@ -39,25 +42,35 @@ REPORT_SECONDS = 300.0
 OF_EACH = 2
 """Failures of each family that are printed as code."""
 
-THOROUGH = 0.1
-"""The share of answers for other losses, which take long, that are looked at closely."""
+COMPARED = 0.2
+"""The share of answers for other losses that are compared with lower values."""
 
-SHARES = {"nnls": 0.9, "nnfit": 0.06, "minimize": 0.04}
+SHARES = {
+    "nnls": 0.5, "sums": 0.15, "gram": 0.05, "nnfit": 0.1, "minimize": 0.04, "audits": 0.12,
+    "estimators": 0.02, "own": 0.02,
+}  # fmt: skip
 """Of the cases, if all groups are asked for."""
 
 
 class Findings:
-    """Counts by family and by kind, and the failures worth showing."""
+    """Counts by family, kind and loss, and the failures worth showing."""
 
     def __init__(self):
-        self.families, self.kinds, self.seconds = {}, {}, Counter()
+        self.families, self.kinds, self.losses = {}, {}, {}
         self.failures = {}
+
+    @property
+    def tables(self):
+        """The tables of counts with their names."""
+        return {"family": self.families, "kind": self.kinds, "loss": self.losses}
 
     def add(self, case, counts, seconds, failures):
         """Take in what was found in one case."""
-        self.families.setdefault(case.family, Counter()).update(counts)
-        self.kinds.setdefault((case.kind.group, case.kind.name), Counter()).update(counts)
-        self.seconds[case.kind.group, case.kind.name] += seconds
+        kind, of = case.kind, Counter(counts)
+        of["seconds"] = seconds
+        keys = (case.family,), (kind.group, kind.name), (_loss_of(kind), case.way)
+        for table, key in zip(self.tables.values(), keys, strict=True):
+            table.setdefault(key, Counter()).update(of)
         for failure in failures:
             key, own = (case.family, case.kind.name, failure.what), case
             if case.kind.single:
@@ -72,10 +85,9 @@ class Findings:
 
     def merge(self, other):
         """Take in what another process found."""
-        for mine, theirs in ((self.families, other.families), (self.kinds, other.kinds)):
-            for name, counts in theirs.items():
-                mine.setdefault(name, Counter()).update(counts)
-        self.seconds.update(other.seconds)
+        for title, theirs in other.tables.items():
+            for key, counts in theirs.items():
+                self.tables[title].setdefault(key, Counter()).update(counts)
         for key, (case, failure) in other.failures.items():
             self._keep(key, case, failure)
 
@@ -85,12 +97,16 @@ class Findings:
         return sum(counts["problems"] for counts in self.families.values())
 
 
+def _loss_of(kind):
+    return f"{kind.loss}, intercept" if kind.intercept else kind.loss
+
+
 def _badness(case, failure):
     gross = failure.what != "false proof" or failure.size > 1e-10
     return gross, -case.A.size, -case.B.shape[1], failure.size
 
 
-def chunk(seed, first, number, only):
+def chunk(seed, first, number, only, compared=COMPARED):
     """Make some cases, each from a seed of its own, and return what was found."""
     findings, names = Findings(), list(FAMILIES)
     groups = [group for group in SHARES if group in only]
@@ -104,13 +120,16 @@ def chunk(seed, first, number, only):
         name = names[index % len(names)]
         began, counts = process_time(), Counter()
         case = kind.make(rng, FAMILIES[name], name)
-        failures = judge(case, counts, group == "nnls" or rng.random() < THOROUGH)
+        failures = judge(case, counts, kind.squares or rng.random() < compared)
         findings.add(case, counts, process_time() - began, failures)
     return findings
 
 
-def search(seed, problems, minutes, only, jobs):
-    """Make cases until there are enough problems, the time is over, or a signal asks to end."""
+def search(seed, problems, minutes, asked, jobs):
+    """Make cases until there are enough problems, the time is over, or a signal asks to end.
+
+    `asked` are the groups, and the share of answers that is compared.
+    """
     findings, began = Findings(), monotonic()
 
     def wanted():
@@ -121,16 +140,16 @@ def search(seed, problems, minutes, only, jobs):
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
-        collect(findings, wanted, seed, only, jobs)
+        collect(findings, wanted, seed, asked, jobs)
     return findings
 
 
-def collect(findings, wanted, seed, only, jobs):
+def collect(findings, wanted, seed, asked, jobs):
     """Make chunks of cases while more are wanted, in so many processes."""
     first = 0
     if jobs == 1:
         while wanted():
-            findings.merge(chunk(seed, first, CHUNK, only))
+            findings.merge(chunk(seed, first, CHUNK, *asked))
             first += CHUNK
         return
     context = multiprocessing.get_context("spawn")
@@ -138,7 +157,7 @@ def collect(findings, wanted, seed, only, jobs):
         running, told = set(), monotonic()
         while wanted():
             while len(running) < 2 * jobs:
-                running.add(pool.submit(chunk, seed, first, CHUNK, only))
+                running.add(pool.submit(chunk, seed, first, CHUNK, *asked))
                 first += CHUNK
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -152,39 +171,78 @@ def collect(findings, wanted, seed, only, jobs):
 
 
 HEADINGS = [
-    "problems", "proven %", "tight %", "checked", "unchecked", "false", "gross", "exceptions",
-    "refused", "invalid", "warned", "loose %",
+    "problems", "answers", "proven %", "tight %", "checked", "unchecked", "suspicious", "false",
+    "gross", "wrong value", "not finite", "invalid", "exception", "warning", "refused", "loose %",
+    "per second",
 ]  # fmt: skip
+
+SHARED = {
+    "proven %": ("proven", "answers"),
+    "tight %": ("tight", "sized"),
+    "loose %": ("loose", "compared"),
+}
+"""Which counts a percentage is made of."""
 
 
 def rows(counts):
     """Return the numbers of a row of the table."""
-    of = {"proven %": ("proven", "answers"), "tight %": ("tight", "answers")}
-    of["loose %"] = "loose", "compared"
     out = []
     for heading in HEADINGS:
-        if heading in of:
-            part, whole = (counts[name] for name in of[heading])
+        if heading in SHARED:
+            part, whole = (counts[name] for name in SHARED[heading])
             out.append(f"{100 * part / whole:.2f}" if whole else "")
+        elif heading == "per second":
+            out.append(f"{counts['problems'] / max(counts['seconds'], 1e-9):.0f}")
         else:
             out.append(str(counts[heading]))
     return out
 
 
-def show(findings, console):
-    """Print the counts by family and by kind."""
-    for title, table, timed in (
-        ("By family", findings.families, False), ("By kind", findings.kinds, True),
-    ):  # fmt: skip
-        printed = Table("", *HEADINGS, *(["per second"] if timed else []), title=title)
-        for name in sorted(table):
-            row = rows(table[name])
-            if timed:
-                row.append(f"{table[name]['problems'] / max(findings.seconds[name], 1e-9):.0f}")
-            printed.add_row(": ".join(name) if timed else name, *row)
-        total = sum(table.values(), Counter())
-        printed.add_row("all", *rows(total), *([""] if timed else []))
+def show(findings, console, kinds):
+    """Print the counts by family, by group or by kind, and by loss."""
+    tables = findings.tables
+    if not kinds:
+        tables["kind"] = merged(findings.kinds, lambda key: key[:1])
+    for title, table in tables.items():
+        printed = Table("", *HEADINGS, title=f"By {title}")
+        for key in sorted(table):
+            printed.add_row(": ".join(key), *rows(table[key]))
+        printed.add_row("all", *rows(sum(table.values(), Counter())))
         console.print(printed)
+    for line in shares(findings):
+        console.print(line)
+
+
+def merged(table, of):
+    """Return the sums of counts whose keys become the same by a function."""
+    out = {}
+    for key, counts in table.items():
+        out.setdefault(of(key), Counter()).update(counts)
+    return out
+
+
+def as_json(findings, seed):
+    """Return the counts as text, to compare two builds of the library."""
+    tables = {
+        title: {": ".join(key): dict(counts) for key, counts in sorted(table.items())}
+        for title, table in findings.tables.items()
+    }
+    return json.dumps({"seed": seed, **tables}, indent=1, default=float)
+
+
+def shares(findings):
+    """Return what of the answers for other losses was stopped early, audited and compared."""
+    others = {key: c for key, c in findings.losses.items() if key[0] != "LeastSquares"}
+    ways = merged(others, lambda key: key[1])
+    total = sum(others.values(), Counter())
+    if not total["answers"]:
+        return []
+    parts = [f"{100 * ways[way]['answers'] / total['answers']:.1f} % {way}" for way in sorted(ways)]
+    checked = 100 * total["checked"] / total["answers"]
+    return [
+        f"other losses: {total['answers']} answers, {', '.join(parts)}; {checked:.1f} % of them "
+        f"compared with lower values, {total['suspicious']} of these in 50 digits"
+    ]
 
 
 def show_failures(findings, console):
@@ -208,14 +266,23 @@ def main():
     parser.add_argument("--only", choices=list(SHARES), action="append", help="nnls, say")
     parser.add_argument("--seed", type=int, help="for the same problems again")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--json", type=Path, help="write the counts to this file")
+    parser.add_argument(
+        "--compared", type=float, default=COMPARED,
+        help="the share of answers for losses other than least squares that is compared",
+    )  # fmt: skip
+    parser.add_argument("--kinds", action="store_true", help="a row for each kind of call")
     given = parser.parse_args()
     if given.problems is None and given.minutes is None:
         given.minutes = 2.0
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
-    console = Console(width=180, highlight=False, markup=False)
+    console = Console(width=200, highlight=False, markup=False)
     console.print(f"seed {seed}, {conepursuit.__file__}")
-    findings = search(seed, given.problems, given.minutes, given.only or list(SHARES), given.jobs)
-    show(findings, console)
+    asked = given.only or list(SHARES), given.compared
+    findings = search(seed, given.problems, given.minutes, asked, given.jobs)
+    if given.json:
+        given.json.write_text(as_json(findings, seed))
+    show(findings, console, given.kinds)
     show_failures(findings, console)
     console.print(f"\n{findings.problems} problems, seed {seed}, {len(findings.failures)} failures")
     sys.exit(1 if findings.failures else 0)

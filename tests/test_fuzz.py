@@ -1,5 +1,6 @@
 """A short run of the fuzz, and its exact references held to brute force."""
 
+import json
 import pickle
 from collections import Counter
 from fractions import Fraction
@@ -9,14 +10,21 @@ import numpy as np
 import pytest
 
 import checks
+from answers import Answer
 from cases import SCOPE, Case
+from conepursuit import Certificate, FitResult, NNLSResult
+from conepursuit.status import Status
+from digits import LossProblem
 from exact import Problem, adjugate_of, exceeds, integers, square_sum
 from families import FAMILIES
-from hulls import hull_excess, solve
+from gram import GramProblem, gram_excesses, semidefinite
+from hulls import hull_excess, hull_minimum, solve
 from kinds import KINDS
-from losses import LOSSES, LossProblem
-from run import chunk
+from loss_proofs import looked_at
+from losses import ALL_LOSSES
+from run import SHARES, as_json, chunk, shares
 from shrink import shrunk
+from sums import SumProblem, excesses_at_most
 
 ONE_TARGET = next(kind for kind in KINDS if kind.name == "one target")
 
@@ -94,9 +102,9 @@ def test_exact_answers_to_cases_made_by_hand():
     assert Fraction(*problem.excesses(np.zeros((1, 1)))[0]) == Fraction(1e-300) ** 2 / 2
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.group} {kind.name}")
-def test_kinds_travel_between_processes(kind):
-    assert pickle.loads(pickle.dumps(kind)) is kind
+def test_kinds_have_names_of_their_own_by_which_they_travel_between_processes():
+    assert all(pickle.loads(pickle.dumps(kind)) is kind for kind in KINDS)
+    assert {kind.group for kind in KINDS} == set(SHARES)
 
 
 def test_integers_and_powers_are_the_floats():
@@ -127,17 +135,168 @@ def test_hulls_made_by_hand():
     assert hull_excess(np.eye(2), np.array([0.25, -1.0]), 1.0, np.array([0.25, 0.0])) == 0
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_a_gap_that_is_too_small_is_noticed_for_every_loss(name):
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_exact_minimum_with_a_sum_is_that_of_all_supports(name):
+    rng = np.random.default_rng(list(name.encode()))
+    for m, n in ((3, 4), (4, 2), (1, 3)):
+        A, B = FAMILIES[name](rng, m, n, 2)
+        X = rng.random((n, 2)) * (rng.random((n, 2)) < 0.7)
+        total = float(10.0 ** rng.uniform(-3, 3))
+        full = SumProblem(A, B, None, total).excesses(X)
+        less = excesses_at_most(A, B, None, total, X)
+        for i in range(2):
+            for found, always_full in ((full, True), (less, False)):
+                excess = hull_excess(A, B[:, i], total, X[:, i], always_full=always_full)
+                assert Fraction(*found[i]) == excess
+
+
+def test_the_exact_minimum_with_a_sum_has_weights_of_rows_and_is_found_atom_by_atom():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A, b = rng.integers(-2, 3, (3, 4)).astype(float), rng.integers(-3, 4, (3, 1)).astype(float)
+        weights = np.array([4.0, 1.0, 0.0])
+        root = np.sqrt(weights)[:, None]
+        X = rng.random((4, 1))
+        problem = SumProblem(A, b, weights, 0.75)
+        assert Fraction(*problem.excesses(X)[0]) == hull_excess(
+            root * A, (root * b)[:, 0], 0.75, X[:, 0], always_full=True
+        )
+        _, N, d, g = problem.solve(problem._atom_by_atom(problem.c), problem.c)
+        assert d > 0
+        assert (N >= 0).all()
+        assert (g >= 0).all()
+
+
+def test_exact_forms_made_by_hand():
+    G, c = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0], [-1.0]])
+    assert semidefinite(GramProblem(G, c).whole)
+    assert Fraction(*gram_excesses(G, c, np.zeros((2, 1)))[0]) == Fraction(1, 4)
+    X = np.array([[0.25], [3.0]])
+    by_hand = [[Fraction(a) for a in row] for row in G.tolist()]
+    least = hull_minimum(by_hand, [Fraction(1), Fraction(-1)], Fraction(100))
+    value = Fraction(float((0.5 * X.T @ G @ X - c.T @ X).item()))  # exact: all are binary
+    assert Fraction(*gram_excesses(G, c, X)[0]) == value - least
+    # one unit in the last place makes the form fall without end
+    G = np.array([[1.0, -1.0], [-1.0, 1 - 2.0**-52]])
+    assert not semidefinite(GramProblem(G, c).whole)
+    assert gram_excesses(G, c, np.zeros((2, 1))) == {0: None}
+    # a convex form that falls along a direction in which it is linear
+    G = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    assert gram_excesses(G, np.array([[1.0], [-1.0]]), np.zeros((2, 1)))[0] is not None
+    assert gram_excesses(G, np.array([[1.0], [-0.5]]), np.zeros((2, 1))) == {0: None}
+    # not convex, and with a lower value on a support than where all seems level
+    G = np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert Fraction(*gram_excesses(G, np.ones((2, 1)), np.zeros((2, 1)))[0]) == Fraction(1, 2)
+
+
+WAYS = {
+    "nnfit": {}, "penalty": {"penalty": 0.03}, "weights": {"w": np.array([1.0, 2, 0.5, 0, 1])},
+    "hull": {"radius": 0.5},
+}  # fmt: skip
+
+
+COMBINED = [
+    (name, way)
+    for name in ALL_LOSSES
+    for way in [*WAYS, "intercept"]
+    if (way == "intercept") or name != "LeastSquares"
+    if (way != "intercept") or "function" not in name
+]
+
+
+@pytest.mark.parametrize(("name", "way"), COMBINED)
+def test_a_gap_that_is_too_small_is_noticed_for_every_loss_and_way(name, way):
     rng = np.random.default_rng(1)
     A = rng.random((5, 3)) + 0.1
-    b = LOSSES[name].data(A @ [1.0, 0.0, 2.0] + 0.3 * rng.standard_normal(5) - 1.0)
-    problem = LossProblem(name, A, b, penalty=0.01)
-    best = min(problem.candidates(np.ones(3)), key=lambda y: float(problem.value(y)))
-    missed = float(problem.value(np.ones(3)) - problem.value(best))
-    assert missed > 1e-3
-    assert problem.false(np.ones(3), 0.99 * missed) > 0
-    assert problem.false(np.ones(3), 1.01 * missed) == 0
+    b = ALL_LOSSES[name].data(A @ [1.0, 0.0, 2.0] + 0.3 * rng.standard_normal(5) - 1.0)
+    b[0] = 0.0 if ALL_LOSSES[name].positive else b[0]
+    if name == "Logistic":  # equal rows, so that no weights tell the classes apart
+        A, b = A[[0, 0, 0, 1, 1]], np.array([1.0, -1, 1, -1, 1])
+    data = WAYS.get(way, {})
+    kind = next(k for k in KINDS if k.loss == name and k.intercept == (way == "intercept"))
+    case = Case(kind, "nonnegative", A, b[:, None], data)
+    penalty = data.get("penalty", 0.0)
+    floor = None if way != "intercept" else 0.0 if ALL_LOSSES[name].positive else -np.inf
+    problem = LossProblem(
+        name, A, b, data.get("w"), penalty, floor, data.get("radius", np.inf)
+    )  # fmt: skip
+    for start in (np.full(3, 0.15), None):
+        x = np.array([0.1, 0.2, 0.1])
+        at = problem.batch.with_intercepts(x[:, None])[:, 0]
+        best = min(problem.candidates(at), key=lambda y: float(problem.value(y)))
+        if start is None:  # close to the minimiser, as where runs end
+            x = 0.97 * best[:3] + 0.03 * x
+            at = problem.batch.with_intercepts(x[:, None])[:, 0]
+        missed = float(problem.best_value(at) - problem.value(best))
+        assert missed > 1e-9
+        for share, false in ((0.99, True), (1.01, False)):
+            answer = Answer(x, share * missed, True, (), penalty)
+            (found,) = looked_at(case, [(0, answer)])
+            assert (found.missing > 0) == false
+
+
+def test_a_value_that_is_wrong_is_noticed():
+    kind = next(k for k in KINDS if k.loss == "KullbackLeibler" and k.intercept)
+    case = Case(kind, "", np.array([[1.0], [3.0]]), np.array([[2.0], [1.0]]))
+    x = np.array([0.5])
+    for wrong in (72.0, 0.0):
+        (found,) = looked_at(case, [(0, Answer(x, 9.0, False, (), value=wrong))])
+        assert abs(found.wrong - 2 * np.log(2) - 1 - np.log(1 / 3) + 1) < 10
+    (again,) = looked_at(case, [(0, Answer(x, 9.0, False, (), value=found.wrong))])
+    assert again.wrong is None
+
+
+def kind_of(text):
+    """Return a kind of call whose text starts so."""
+    return next(kind for kind in KINDS if kind.text.startswith(text))
+
+
+FALSE = {
+    "logistic, stopped": (
+        kind_of("nnfit(Logistic(B), A, max_iter"), [[2.0], [-1.0]], [[1.0], [1.0]], {"steps": 1},
+        "nnfit",
+        FitResult(
+            np.array([[0.35]]), np.logaddexp(0, [-0.7]) + np.logaddexp(0, [0.35]),
+            np.zeros((1, 1)), np.array([4.1e-13]),
+            np.array([True]), np.array([Status.CONVERGED]), np.array([1]),
+        ),
+    ),
+    "zeros in the data": (
+        kind_of("certify(BetaDivergence(b, 2.0), Cone"), [[1.0, 0], [1, 3], [0, 1]],
+        [[1.0], [0.0], [0.0]], {"X": np.ones((2, 1))}, "certify",
+        Certificate(0.0, 0.0, 8.145, "dual"),
+    ),
+    "a form that is not convex": (
+        kind_of("nnls_gram(A, b)"), [[1.0, -1.0], [-1.0, 1 - 2.0**-52]], [[1.0], [-1.0 - 1e-7]],
+        {}, "nnls_gram",
+        NNLSResult(np.array([1.0, 0.0]), 0.0, np.zeros(2), 5e-8, True, Status.STATIONARY, 1),
+    ),
+    "an infinite gap": (
+        kind_of("certify(LogCosh(b), Cone"), [[1.0]], [[2.0]], {"X": np.ones((1, 1))}, "certify",
+        Certificate(0.0, 0.0, np.inf, "dual"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_what_an_adversarial_round_found_would_be_noticed(name, monkeypatch):
+    kind, A, B, data, function, answer = FALSE[name]
+    monkeypatch.setitem(SCOPE, function, lambda *args, **options: answer)
+    case = Case(kind, "", np.array(A), np.array(B), data)
+    failures = checks.judge(case, Counter())
+    expected = "not finite" if name == "an infinite gap" else "false proof"
+    assert [failure.what for failure in failures] == [expected]
+    assert function in case.code()
+
+
+def test_counts_are_told_by_loss_and_way():
+    findings = chunk(3, 0, 30, ["nnfit", "audits"], 1.0)
+    (line,) = shares(findings)
+    assert "% audit" in line
+    assert "% stopped" in line
+    told = json.loads(as_json(findings, 3))
+    assert set(told) == {"seed", "family", "kind", "loss"}
+    assert sum(counts.get("answers", 0) for counts in told["loss"].values()) > 100
 
 
 def test_false_proofs_wrong_exceptions_and_wrong_numbers_are_noticed(monkeypatch):
@@ -147,8 +306,7 @@ def test_false_proofs_wrong_exceptions_and_wrong_numbers_are_noticed(monkeypatch
     def answering(x, gap):
         def nnls(A, b):
             n = A.shape[1]
-            result = checks.conepursuit.NNLSResult
-            return result(np.full(n, x), 0.0, np.zeros(n), gap, True, None, 0)
+            return NNLSResult(np.full(n, x), 0.0, np.zeros(n), gap, True, None, 0)
 
         return nnls
 
@@ -162,6 +320,9 @@ def test_false_proofs_wrong_exceptions_and_wrong_numbers_are_noticed(monkeypatch
         (answering(0.0, 0.1), "false proof"),
         (answering(np.nan, 0.1), "invalid"),
         (answering(-1.0, 9.0), "invalid"),
+        (answering(0.0, np.inf), "invalid"),
+        (answering(0.0, np.nan), "not finite"),
+        (answering(0.0, -1e-300), "not finite"),
         (failing(ValueError("array must not contain infs or NaNs")), "exception"),
         (failing(ZeroDivisionError()), "exception"),
     ):
@@ -172,11 +333,17 @@ def test_false_proofs_wrong_exceptions_and_wrong_numbers_are_noticed(monkeypatch
         assert smallest.A.shape == (1, 1)
 
 
-@pytest.mark.parametrize("group", ["nnls", "nnfit", "minimize"])
+SHORT = {
+    "nnls": 15, "sums": 6, "gram": 8, "nnfit": 10, "minimize": 6, "audits": 6, "estimators": 1,
+    "own": 2,
+}  # fmt: skip
+"""How many cases of each family a short run has."""
+
+
+@pytest.mark.parametrize("group", SHORT)
 def test_a_short_fuzz_finds_nothing(group):
-    cases = {"nnls": 25, "nnfit": 6, "minimize": 6}[group] * len(FAMILIES)
-    findings = chunk(0, 0, cases, [group])
-    assert set(findings.families) == set(FAMILIES)
+    findings = chunk(0, 0, SHORT[group] * len(FAMILIES), [group])
+    assert {name for (name,) in findings.families} == set(FAMILIES)
     report = [
         f"# {failure.what}, {case.family}, {case.kind.name}: {failure.detail}\n"
         + case.code(failure.target)

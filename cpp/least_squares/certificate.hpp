@@ -59,15 +59,16 @@ inline double tilted_gap(ConstVector g, ConstVector g_error, ConstVector s, Cons
                          ConstVector x, double length, double distance) {
     double const v = least_tilt(g, g_error, s, s_error);
     if (v < 0.0) return INFINITE;
-    double total = 0.0;
+    double total = 0.0, lost = 0.0;
     for (Index j = 0; j < g.size(); j++) {
         if (!(x[j] > 0.0)) continue;
         double const size = std::fabs(g[j]) + v * std::fabs(s[j]);
         total += x[j] * (v * (s[j] + s_error[j]) - g[j] + g_error[j] + 4.0 * EPS * size);
+        lost += LOST;
     }
     double const way = distance + v * length;
-    total += 0.5 * way * way;
-    return total * (1.0 + product_rounding(g.size()));
+    if (way > 0.0) total += 0.5 * way * way, lost += LOST;
+    return total * (1.0 + product_rounding(g.size())) + lost;
 }
 
 // Return a bound on f(x) - f* that is proved, or else an estimate.
@@ -79,7 +80,7 @@ inline double tilted_gap(ConstVector g, ConstVector g_error, ConstVector s, Cons
 // `size` is ||b||.
 inline Gap settled(double gap, ConstVector g, ConstVector norms, ConstVector x, double length,
                    double size) {
-    double const value = (0.5 + 4.0 * EPS) * length * length;
+    double const value = (0.5 + 4.0 * EPS) * length * length + (length > 0.0 ? LOST : 0.0);
     if (gap < value || value <= EXACT_SHARE * size * size) return {std::min(gap, value), true};
     double steepest = 0.0, height = 0.0;
     for (Index j = 0; j < g.size(); j++) {

@@ -53,17 +53,19 @@ inline double close_sum(Vector x, double s) {
 // numbers g + offset are A'q as computed, g_error bounds the errors of g, and `distance` ||r - q||.
 inline double sum_gap(ConstVector g, ConstVector g_error, double offset, ConstVector x,
                       const WeightSum &sum, double distance) {
-    double top = -INFINITE, total = 0.0;
+    double top = -INFINITE, total = 0.0, lost = 0.0;
     for (Index j = 0; j < g.size(); j++) top = std::max(top, g[j] + g_error[j]);
     if (sum.at_most) top = std::max(top, -offset);
     for (Index j = 0; j < g.size(); j++) {
         if (!(x[j] > 0.0)) continue;
         double const size = std::fabs(g[j]) + std::fabs(top);
         total += x[j] * ((top - g[j]) + g_error[j] + 4.0 * EPS * size);
+        lost += LOST;
     }
     double const lack = std::fabs(missing(x, sum.s)) + doubled_rounding(x.size()) * sum.s;
     total += lack * (std::fabs(offset) + std::fabs(top)) + 0.5 * distance * distance;
-    return total * (1.0 + product_rounding(g.size()));
+    if (top != 0.0 || offset != 0.0 || distance > 0.0) lost += 2.0 * LOST;
+    return total * (1.0 + product_rounding(g.size())) + lost;
 }
 
 // What the gap is compared with where the sum is s, in place of ||b||^2: a product of the sizes of

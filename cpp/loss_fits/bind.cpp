@@ -28,7 +28,8 @@ double divergence(std::int64_t code, double parameter, double y, double x, doubl
 }
 
 double young(std::int64_t code, double parameter, double y, double x, double change) {
-    return loss_fits::young({LossCode(code), parameter}, y, x, change);
+    Loss const loss{LossCode(code), parameter};
+    return loss_fits::young(loss, y, x, loss_fits::slope(loss, y, x) + change, change);
 }
 
 // A name for an array, which must have the right type as it is: a copy would lose what is written.

@@ -75,36 +75,48 @@ inline void functional(const Problem &P, Fit &S, Index k) {
     for (Index j = 0; j < S.width; j++) S.t[j] *= S.metric[j];
 }
 
-// By which share of |g| an atom must be raised over the entries whose slope is above `slight`, so
-// that it is not violated there; negative or 0 if it is not.
-inline double needed_share(ConstVector row, ConstVector g, double slight) {
-    double const noise = product_rounding(g.size());
-    double total = 0.0, size = 0.0;
-    for (Index i = 0; i < g.size(); i++) {
-        if (std::fabs(g[i]) > slight) {
-            total += row[i] * g[i];
-            size += std::fabs(row[i] * g[i]);
-        }
-    }
-    return size > 0.0 ? (noise * size - total) / ((1.0 - 2.0 * noise) * size) : 0.0;
+// The least multiple of the tilt that violates none of the n atoms, whose `products` with the tilt
+// are known; -1 if there is none.
+inline double tilt_of(const Fit &S, Index n) {
+    return least_tilt(S.descent.span().part(0, n), S.descent_error.span().part(0, n),
+                      S.products.span().part(0, n), S.products_error.span().part(0, n));
 }
 
 // Write a t for which g + t is 0 at separable entries and violates no atom; return 1, or -1.
 //
 // Separable entries are those of slight slopes (`SLIGHT`). An atom that is zero at all others has
 // the product 0 with g + t, exactly. At the other entries t is the least multiple of |g| with which
-// no atom is violated. -1 is returned if that is not less than |g|, or if there is a penalty.
+// no atom is violated: the share of |g| raises atom j by the sum of a_ij |g_i|, which for a signed
+// atom is less than the sum of |a_ij g_i|, and may be negative. -1 is returned if no multiple does
+// that, if it is not less than |g|, or if there is a penalty.
 inline double settle_separable(const Problem &P, Fit &S) {
-    double steepest = 0.0, share = 0.0;
+    if (P.penalty > 0.0) return -1.0;
+    Index const n = P.norms.size() - 1;
+    double const noise = product_rounding(S.width);
+    double steepest = 0.0;
     for (Index i = 0; i < S.width; i++) steepest = std::max(steepest, std::fabs(S.g[i]));
     double const slight = SLIGHT * steepest;
-    for (Index j = 0; j < P.norms.size() - 1; j++)
-        share = std::max(share, needed_share(P.rows[j], S.g, slight));
+    for (Index j = 0; j < n; j++) {
+        ConstVector const row = P.rows[j];
+        double slope = 0.0, raised = 0.0, size = 0.0;
+        for (Index i = 0; i < S.width; i++) {
+            if (std::fabs(S.g[i]) > slight) {
+                slope += row[i] * S.g[i];
+                raised += row[i] * std::fabs(S.g[i]);
+                size += std::fabs(row[i] * S.g[i]);
+            }
+        }
+        S.descent[j] = -slope;
+        S.products[j] = raised;
+        S.descent_error[j] = S.products_error[j] = noise * size;
+    }
+    double const share = tilt_of(S, n);
+    if (!(share >= 0.0 && share < 1.0)) return -1.0;
     for (Index i = 0; i < S.width; i++) {
         double const size = std::fabs(S.g[i]);
         S.t[i] = size <= slight ? -S.g[i] : share * size;
     }
-    return share < 1.0 && P.penalty == 0.0 ? 1.0 : -1.0;
+    return 1.0;
 }
 
 // Write a vector t, and return the least k >= 0 for which g + k t violates no atom; -1 if none.
@@ -125,8 +137,7 @@ inline double find_shift(const Problem &P, Fit &S, Index passive, int attempt) {
     }
     multiply(P.rows, S.t, n, S.width, S.products);
     bound_products(P, S.t, S.products_error);
-    return least_tilt(S.descent.span().part(0, n), S.descent_error.span().part(0, n),
-                      S.products.span().part(0, n), S.products_error.span().part(0, n));
+    return tilt_of(S, n);
 }
 
 // The bound of u = s (g + k t), where k is the shift.
@@ -135,8 +146,9 @@ inline double bound(const Problem &P, const Fit &S, Dual dual, double s) {
     for (Index i = 0; i < S.width; i++) {
         if (S.w[i] > 0.0) {
             double const tangent = slope(P.loss, S.y[i], S.x[i]), tilt = dual.shift * S.t[i];
+            double const v = s * (tangent + tilt / S.w[i]);
             double const change = (s - 1.0) * tangent + s * tilt / S.w[i];
-            gap += S.w[i] * young(P.loss, S.y[i], S.x[i], change);
+            gap += S.w[i] * young(P.loss, S.y[i], S.x[i], v, change);
             tilted += tilt * S.x[i];
         }
     }

@@ -30,8 +30,13 @@ inline double relative_entropy(double q, double rest, double change) {
         if (more != 0.0) {
             double const t = more / part;
             if (!(t >= -1.0 - 8.0 * EPS)) return INFINITE;
-            bool const empty = t <= -1.0;
-            total += empty ? part : -part * (1.0 + t) * power_remainder(-t / (1.0 + t), 0.0);
+            double const ratio = 1.0 + t;
+            if (t <= -1.0)
+                total += part;
+            else if (std::fabs(t) < 0.5)
+                total -= part * ratio * power_remainder(-t / ratio, 1.0 / ratio, 0.0);
+            else
+                total += part * (ratio * std::log1p(t) - t);  // nothing cancels
         }
     }
     return total;
@@ -52,7 +57,9 @@ inline double divergence(Loss l, double y, double x, double z) {
     case SQUARED: return 0.5 * square(x - z);
     case LOGISTIC: return logistic_divergence(y, x, z);
     case KULLBACK_LEIBLER:
-        return y + p > 0.0 ? -(y + p) * power_remainder((x - z) / (z + p), 0.0) : 0.0;
+        return y + p > 0.0
+                   ? -(y + p) * power_remainder((x - z) / (z + p), (x + p) / (z + p), 0.0)
+                   : 0.0;
     case HUBER: return clipped_young(std::fabs(x - y) - p, slope(l, y, z) - slope(l, y, x));
     case ONE_SIDED: return clipped_young(x - y, slope(l, y, z) - slope(l, y, x));
     default: break;
@@ -79,7 +86,9 @@ inline double beta_root(double power, double level) {
     return s;
 }
 
-// An x with l'(x) = v, which is the slope of l* at v; v in the domain of l*.
+// The x at which v x - l(x) is largest, which is the slope of l* at v; v in the domain of l*.
+//
+// l'(x) = v there, except where x is the end of the domain.
 inline double attained(Loss l, double y, double v) {
     double const p = l.parameter;
     switch (l.code) {
@@ -95,26 +104,41 @@ inline double attained(Loss l, double y, double v) {
 }
 
 // l(x) + l*(v) - v x for the loss of Kullback and Leibler, where v = l'(x) + change.
-inline double kullback_leibler_young(double Y, double X, double change) {
+//
+// It is Y (h - log(1 + h)) with 1 + h = X (1 - v) / Y. Where v is far from l'(x), 1 + h may be next
+// to 0, and is not made from `change`, in which the digits of v may be lost.
+inline double kullback_leibler_young(double Y, double X, double v, double change) {
     if (Y == 0.0) return change <= 0.0 ? -X * change : INFINITE;
-    double const h = -change * X / Y;
-    return h > -1.0 ? -Y * power_remainder(h, 0.0) : INFINITE;
+    double h = -change * X / Y;
+    double const ratio = std::fabs(h) < 0.5 ? 1.0 + h : X * (1.0 - v) / Y;
+    if (!(std::fabs(h) < 0.5)) h = ratio - 1.0;
+    return ratio > 0.0 ? -Y * power_remainder(h, ratio, 0.0) : INFINITE;
 }
 
-// l(x) + l*(v) - v x, where v = l'(x) + change; infinity outside the domain of l*.
-inline double young(Loss l, double y, double x, double change) {
+// l(x) + l*(v) - v x for the beta loss.
+//
+// If y = 0 and v < 0, l* is attained at the end of the domain, z = 0, where the slope of l is 0 and
+// not v: then the divergence from z lacks -v x.
+inline double beta_young(double power, double y, double x, double v) {
+    double const rise = beta_divergence(power, y, x, attained({BETA, power}, y, v));
+    return y == 0.0 ? rise + std::max(-v, 0.0) * x : rise;
+}
+
+// l(x) + l*(v) - v x; infinity outside the domain of l*.
+//
+// `change` is v - l'(x), which may be known to more digits than v.
+inline double young(Loss l, double y, double x, double v, double change) {
     double const p = l.parameter;
     switch (l.code) {
     case SQUARED: return 0.5 * square(change);
     case LOGISTIC: return relative_entropy(sigmoid(-y * x), sigmoid(y * x), -y * change);
-    case KULLBACK_LEIBLER: return kullback_leibler_young(y + p, x + p, change);
+    case KULLBACK_LEIBLER: return kullback_leibler_young(y + p, x + p, v, change);
+    case HUBER:
+        return std::fabs(v) > p ? INFINITE : clipped_young(std::fabs(x - y) - p, change);
+    case ONE_SIDED: return v <= 0.0 ? clipped_young(x - y, change) : INFINITE;
     default: break;
     }
-    double const v = slope(l, y, x) + change;
-    if (l.code == HUBER)
-        return std::fabs(v) > p ? INFINITE : clipped_young(std::fabs(x - y) - p, change);
-    if (l.code == ONE_SIDED) return v <= 0.0 ? clipped_young(x - y, change) : INFINITE;
-    return beta_divergence(p, y, x, attained(l, y, v));
+    return beta_young(p, y, x, v);
 }
 
 // The largest s for which s v is in the domain of l*, and not too near an open end.

@@ -40,7 +40,9 @@ constexpr double SERIES = 0.05;
 inline double square(double a) { return a * a; }
 
 // ((1 + h)^p - 1) / p - h, or log(1 + h) - h if p = 0, to full relative precision; h >= -1.
-inline double power_remainder(double h, double power) {
+//
+// `ratio` is 1 + h, whose digits are lost in h where it is next to 0.
+inline double power_remainder(double h, double ratio, double power) {
     if (std::fabs(h) < SERIES) {
         double term = h, total = 0.0;
         for (int i = 2; i < 14; i++) {
@@ -49,8 +51,8 @@ inline double power_remainder(double h, double power) {
         }
         return total;
     }
-    if (power == 0.0) return std::log1p(h) - h;
-    return std::expm1(power * std::log1p(h)) / power - h;
+    double const grown = std::fabs(h) < 0.5 ? std::log1p(h) : std::log(ratio);
+    return (power == 0.0 ? grown : std::expm1(power * grown) / power) - h;
 }
 
 // 1 / (1 + exp(-x)), to full relative precision also where it is small.
@@ -74,9 +76,9 @@ inline double clipped_young(double beyond, double change) {
 // How far the beta loss at x is above its tangent at z; z may be 0 if y is.
 inline double beta_divergence(double power, double y, double x, double z) {
     if (z == 0.0) return std::pow(x, power) / power;
-    double const h = (x - z) / z;
-    double rise = std::pow(z, power) * power_remainder(h, power);
-    if (y > 0.0) rise -= y * std::pow(z, power - 1.0) * power_remainder(h, power - 1.0);
+    double const h = (x - z) / z, ratio = x / z;
+    double rise = std::pow(z, power) * power_remainder(h, ratio, power);
+    if (y > 0.0) rise -= y * std::pow(z, power - 1.0) * power_remainder(h, ratio, power - 1.0);
     return rise;
 }
 
@@ -98,7 +100,7 @@ inline double slope(Loss l, double y, double x) {
 inline double kullback_leibler(double Y, double X) {
     if (Y == 0.0) return X >= 0.0 ? X : INFINITE;
     if (X < 0.5 * Y) return X > 0.0 ? X - Y - Y * std::log(X / Y) : INFINITE;
-    return -Y * power_remainder((X - Y) / Y, 0.0);
+    return -Y * power_remainder((X - Y) / Y, X / Y, 0.0);
 }
 
 // l(x, y); infinity outside the domain.

@@ -73,8 +73,8 @@ inline double largest(ConstVector x) {
 inline double model_curvature(Loss l, double y, double x, Bend how) {
     double const bent = curvature(l, y, x);
     if (!(how.share > 0.0)) return bent;
-    double const more = chord(l, y, x) - bent;
-    return bent + how.share * (how.cautious ? std::max(more, 0.0) : more);
+    double const more = how.cautious ? std::max(chord(l, y, x), bent) : chord(l, y, x);
+    return (1.0 - how.share) * bent + how.share * more;  // in the difference one may be lost
 }
 
 // Write the curvatures of the model as `metric`; return the rounding of slopes against them.
@@ -207,11 +207,24 @@ inline double rise_over(const Problem &P, const Fit &S, double step) {
     return rise;
 }
 
+// By how much F falls after a step, as a difference of values.
+//
+// It serves where the slope at x is so steep that the digits of the fall are lost beside it.
+inline double fall_over(const Problem &P, const Fit &S, Line line, double step) {
+    double fall = -step * line.dearer;
+    for (Index i = 0; i < S.width; i++)
+        if (S.w[i] > 0.0)
+            fall += S.w[i] *
+                    (loss(P.loss, S.y[i], S.x[i]) - loss(P.loss, S.y[i], between(S, step, i)));
+    return fall;
+}
+
 // The share of the way from x to the fit ahead to go, and by how much F falls.
 //
 // With the divergence D from x, F falls by -step steep - D. A step is accepted if D is at most nine
 // tenths of -step steep, or if F has fallen and its slope is about level at the end of the step
-// (`LEVELLED`). The second test serves where the slope at x says little about F further on.
+// (`LEVELLED`). The second test serves where the slope at x says little about F further on. Where
+// the digits of the gain are lost beside that slope, a step is accepted if F still falls at its end.
 // Otherwise Newton's method for the least F on the line proposes a shorter step.
 inline Step search(const Problem &P, const Fit &S, Line line) {
     double step = longest_step(P, S);
@@ -228,6 +241,10 @@ inline Step search(const Problem &P, const Fit &S, Line line) {
         }
         if (tangent <= -LEVELLED * line.steep && gain > 64.0 * EPS * std::fabs(line.steep))
             return {step, gain};
+        if (tangent <= 0.0) {  // F has fallen all the way, as it is convex
+            double const fall = fall_over(P, S, line, step);
+            if (fall > 0.0) return {step, fall};
+        }
         double const newton = bent > 0.0 ? step - tangent / bent : 0.0;
         step = std::min(std::max(newton, 0.1 * step), 0.9 * step);
     }

@@ -75,7 +75,7 @@ inline Ending pursue(const Problem &P, Fit &S, Limits limits, double start, doub
         if (proof.gap <= enough && (proof.proven || code == OPTIMAL)) code = CONVERGED;
     }
     if (proof.proven) {
-        proof.gap += allowance(P, S, proof.size);
+        proof.gap += allowance(P, S, proof.size, proof.gap);
         proof.proven = proof.gap < INFINITE;
     }
     return {code, proof.gap, proof.proven, done.steps};

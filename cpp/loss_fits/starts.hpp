@@ -24,10 +24,10 @@ inline double best_logarithm(double power, double grown, double shrunk, double c
     double const least = s + std::log(LEAST_SCALE);
     for (int step = 0; step < SCALE_STEPS && cost > 0.0; step++) {
         double const rising = grown * std::exp((power - 1.0) * s);
-        double const miss = std::log((rising + cost) / shrunk) + (2.0 - power) * s;
+        double const miss = std::log(rising + cost) - std::log(shrunk) + (2.0 - power) * s;
         s -= miss / ((power - 1.0) * rising / (rising + cost) + 2.0 - power);
     }
-    return std::max(s, least);
+    return s > least ? s : least;
 }
 
 // Multiply c by the factor that minimises F and write x; false if x is not in the domain.

@@ -15,6 +15,7 @@ constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double EPS = 0x1p-52;   // the distance from 1 to the next number
 constexpr double UNIT = 0x1p-53;  // the largest relative error of one operation
 constexpr double FLOOR = 0x1p-60;  // share of ||b|| that is added to a norm, so that none is 0
+constexpr double LOST = 0x1p-1074;  // no product loses more to underflow
 constexpr Index SUM_LANES = 16;   // partial sums of `lane_slopes`
 
 // The inner product of the first k entries.

@@ -26,6 +26,13 @@ Array: TypeAlias = NDArray[Any]
 Vector: TypeAlias = NDArray[np.float64]
 """A float64 vector of NumPy, such as the weights or the scores of the active atoms."""
 
+quiet = np.errstate(over="ignore", divide="ignore", invalid="ignore")
+"""A decorator that turns off NumPy's warnings of overflow, of division by zero and of NaN.
+
+It is for functions that look at their numbers themselves: what overflows ends as a status, or as a
+gap that is not proven.
+"""
+
 
 def is_number(given: Any) -> bool:
     """Return whether a parameter is a real number; a bool is not."""

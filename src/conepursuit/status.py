@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import isfinite
 
 
 class Status(Enum):
@@ -63,5 +64,5 @@ class Certificate:
 
     @property
     def proven(self) -> bool:
-        """Whether f(x) - f* <= gap is proved, with all rounding errors counted."""
-        return self.method != "estimate"
+        """Whether f(x) - f* <= gap is proved, with all rounding errors counted, and finite."""
+        return self.method != "estimate" and isfinite(self.gap)

@@ -518,6 +518,22 @@ def test_no_atom_of_an_operator_is_overlooked():
     assert result.rnorm <= 1e-10 * np.linalg.norm(b)
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-226, 1e-140, 1e200])
+@pytest.mark.parametrize("condition", [None, "sum_to", "sum_at_most"])
+def test_operators_in_any_units(unit, condition, monkeypatch):
+    monkeypatch.setattr("conepursuit.matrix_fits.arguments.SMALL_ENOUGH", 0)
+    rng = np.random.default_rng(0)
+    A, b = rng.random((5, 4)), rng.random(5)
+    total = {} if condition is None else {condition: 0.5}
+    want = nnls(A, b, **total)
+    fit = nnls(aslinearoperator(unit * A), b, **{name: s / unit for name, s in total.items()})
+    np.testing.assert_allclose(fit.x * unit, want.x, atol=1e-9)
+    assert fit.gap <= 1e-10
+    if condition is None:
+        audit = certify_nnls(aslinearoperator(unit * A), b, np.full(4, 0.1 / unit))
+        assert audit.gap == pytest.approx(certify_nnls(A, b, np.full(4, 0.1)).gap, rel=1e-6)
+
+
 def test_budgets_end_with_the_status_of_what_ran_out():
     rng = np.random.default_rng(0)
     A, b = rng.random((50, 600)), rng.random(50)

@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 from sklearn.datasets import load_diabetes
 
 from conepursuit import (
@@ -136,6 +138,68 @@ def test_weights_times_subnormal_entries_prove_nothing():
     fit = nnls(A, b, weights=[1.0, 2.0])
     assert not fit.proven
     assert not certify_nnls(A, b, fit.x, weights=[1.0, 2.0]).proven
+
+
+TINY = 3e-323
+"""So small that it times the root of a weight of 1/256 underflows to zero."""
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.csc_array])
+@pytest.mark.parametrize("targets", [(), (1,), (3,)])
+@pytest.mark.parametrize("atoms", [[[TINY]], [[TINY, 1.0], [-TINY, 0.5]], [[TINY, 0], [0, 1.0]]])
+def test_row_weights_that_make_atoms_vanish_prove_nothing(kind, targets, atoms, monkeypatch):
+    monkeypatch.setattr("conepursuit.matrix_fits.arguments.SMALL_ENOUGH", 0)
+    A, w = np.array(atoms), np.full(len(atoms), 0.00390625)
+    B = np.full((len(A), *targets), 0.19105195601007105)
+    for fit in (nnls(kind(A), B, weights=w), nnls(kind(A), B, weights=w, max_atoms=2)):
+        flat = zip(fit.x.reshape(A.shape[1], -1).T, np.ravel(fit.gap), strict=True)
+        for proven, b, (x, gap) in zip(
+            np.ravel(fit.proven), B.reshape(len(A), -1).T, flat, strict=True
+        ):
+            assert not proven or excess(A, b, x, w) <= Fraction(gap)
+    audit = certify_nnls(kind(A), B, np.zeros((A.shape[1], *targets)), weights=w)
+    assert not np.any(audit.proven)
+    if len(targets):
+        assert not nnls(kind(A), B, weights=np.broadcast_to(w[:, None], B.shape)).proven.any()
+
+
+def test_row_weights_that_make_a_target_vanish_prove_nothing():
+    audit = certify_nnls([[1.0]], [TINY], [0.0], weights=[0.00390625])
+    assert not audit.proven or audit.gap > 0
+
+
+@pytest.mark.parametrize(
+    ("atom", "entry", "weight"),
+    [
+        (1e-113, 1e-294, 1.0),
+        (1e-113, 1e-294, 1e80),
+        (1e100, 1.0, 1e40),
+        (1e-200, 1e-200, 1e100),
+        (1.0, 0.0, 1e140),
+        (1e-120, 1e-310, 1e30),
+        (-1.5749117760712694e-109, 0.7695286510820845, 4.0336941373177997e-244),
+        (1e-300, 1e-300, 1.0),
+        (1e10, 0.0, 1e-311),
+    ],
+)
+def test_audits_in_any_units_prove_a_finite_gap(atom, entry, weight):
+    A, b, x = np.full((2, 1), atom), np.full(2, entry), np.array([weight])
+    audit = certify_nnls(A, b, x)
+    true = excess(A, b, x)
+    assert audit.proven
+    assert true <= Fraction(audit.gap)
+    assert audit.gap <= 2.0 * float(true) + 1e-12 * float(b @ b) + 1e-320
+    many = certify_nnls(A, b[:, None], x[:, None])
+    assert many.gap[0] == audit.gap
+    operator = aslinearoperator(A) if abs(atom) > 1e-120 else A
+    assert certify_nnls(operator, b, x).gap >= float(true)
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e200])
+def test_a_gap_that_is_no_float_is_not_proven(weight):
+    audit = certify_nnls([[1e10], [1.0]], [1.0, 1.0], [weight])
+    assert audit.gap == np.inf
+    assert not audit.proven
 
 
 def test_nearly_opposite_atoms_are_solved_and_proved_down_to_small_angles():

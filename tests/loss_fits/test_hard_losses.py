@@ -405,3 +405,60 @@ def test_at_the_end_of_the_domain_the_gap_of_many_targets_is_a_finite_estimate()
     fit = nnfit(KullbackLeibler([[7.394901699054828e-17], [2.0], [0.9999999999999999]]), A)
     assert fit.gap[0] == pytest.approx(fit.value[0])
     assert not fit.proven[0]
+
+
+def test_data_far_above_the_shift_of_a_divergence_are_fitted_with_a_true_gap():
+    """The slope at x = 0 is 1e17 times that at the end; the digits of a scaled one were lost."""
+    y, a = 1.4479708973132206e16, 0.11621007036483884
+    for data in ([y], [[y]]):
+        fit = nnfit(KullbackLeibler(data, shift=0.125), [[a]])
+        assert np.all(fit.proven)
+        np.testing.assert_allclose(np.ravel(fit.x), y / a, rtol=1e-6)
+    stopped = nnfit(KullbackLeibler([[y]], shift=0.125), [[a]], max_iter=1)
+    assert stopped.value[0] <= stopped.gap[0] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: nnfit(BetaDivergence([5.8e-63, 7e-63], 1.5), [[2.4e80], [2.9e80]], penalty=5.8e152),
+    lambda: nnfit(
+        KullbackLeibler([[7e-36], [1.9e81]], shift=0.125), [[-6.9e-84], [1.8e68]]
+    ),
+    lambda: nnfit(
+        BetaDivergence([[3e-98]], 1.75), [[1.3e-56]], penalty=3.6e180, max_iter=1
+    ),
+    lambda: nnfit(
+        Poisson([1.5e95, 5e89]), [[2.6e-80, 8.3e-70], [2.7e-84, 3.1e80]], penalty=4e176
+    ),
+])  # fmt: skip
+def test_numbers_far_apart_end_with_finite_weights_and_without_a_warning(call):
+    fit = call()
+    assert np.isfinite(fit.x).all()
+    assert np.isfinite(fit.value).all()
+    assert np.isfinite(fit.gap).all()
+
+
+def test_values_of_small_fits_of_large_data_have_all_digits():
+    """The ratio x / y was rounded to 0 in (x - y) / y, so that the value was 2e-5 too large."""
+    A, penalty = np.array([[0.01235834047525729], [1454.3169609932115]]), 6241269055754.704
+    fit = nnfit(BetaDivergence([[2.0], [2.0]], 1.25), A, penalty=penalty)
+    weight = fit.x[0]
+    value = BetaDivergence([2.0, 2.0], 1.25).value(A @ weight) + penalty * weight[0]
+    assert fit.value[0] == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("data", [[1.0, 1.0], [[1.0], [1.0]]])
+def test_a_loss_that_no_combination_makes_finite_is_told_from_entries_that_no_atom_reaches(data):
+    with pytest.raises(ValueError, match="atoms of both signs"):
+        nnfit(Poisson(data), [[1.0, -1.0], [-1.0, 1.0]])
+    with pytest.raises(ValueError, match="all atoms are zero"):
+        nnfit(Poisson(data), [[1.0, 2.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("call", [
+    lambda A, x: certify(Huber([3.6e149], 30.0), Cone(Dictionary(A)), weights=x),
+    lambda A, x: certify(BetaDivergence([2e76], 2.0), Cone(Dictionary(A)), weights=x),
+    lambda A, x: minimize(Huber([3.6e149], 30.0), Cone(Dictionary(A)), PWMP(), max_iter=2),
+    lambda A, x: penalty_path(Huber([3.6e149], 30.0), Dictionary(A), n_penalties=2, max_iter=2),
+])  # fmt: skip
+def test_numbers_that_overflow_are_no_warning(call):
+    call(np.array([[7.1e233]]), np.array([4.3e-159]))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
 from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.least_squares.proofs import Proof, dense_column
-from conepursuit.least_squares.survey import surveyed
+from conepursuit.least_squares.survey import Survey, survey, surveyed
 from conepursuit.least_squares.working_set import WorkingSet
 from conepursuit.linear import check_finite, is_blocks, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import (
@@ -25,7 +26,7 @@ from conepursuit.matrix_fits.arguments import (
 )
 from conepursuit.matrix_fits.lazy import beside, fit_blocks, labelled_fields
 from conepursuit.matrix_fits.results import NNLSResult
-from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
+from conepursuit.matrix_fits.safe_units import SafeUnits, safe_squares, times_powers
 from conepursuit.rounding import WEIGHTED, resolution
 from conepursuit.status import Certificate
 
@@ -111,21 +112,34 @@ def _audit(matrix: Any, b: Array, x: Any, weights: Any = None) -> Certificate:
 def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str) -> Certificate:
     """Audit one target; `inexact` bounds the relative error of the entries of the data.
 
-    `name` is the name of b in error messages.
+    `name` is the name of b in error messages. Data, or an A x, whose squares overflow or underflow
+    are audited in other units.
     """
     known = surveyed(matrix, b)
+    with np.errstate(all="ignore"):
+        if known is not None:
+            square = np.square(np.linalg.norm(b) + known.norms @ x)
+            if safe_squares(square) or not (b.any() or x.any()):
+                return _certificate(matrix, b, x, known, inexact)
+    check_entries(b, name)
     if known is None:
-        check_entries(b, name)
         units = SafeUnits.of(matrix, b)
-        found = certificate_of(
-            units.matrix(matrix), units.vector(b), units.weights(x), inexact, name
-        )
-        return Certificate(
-            units.length_back(found.violation),
-            float(times_powers(found.complementarity, 2 * units.target)),
-            units.gap_back(found.gap),
-            "estimate" if lost_to_weights(inexact, units) else found.method,
-        )
+        matrix = units.matrix(matrix)
+    else:  # the columns are as they should be
+        units = SafeUnits(np.zeros(matrix.shape[1], dtype=np.int64))
+    units = units.reaching(b, x, survey(matrix, np.zeros(len(b))).norms)
+    b, x = units.vector(b), units.weights(x)
+    found = _certificate(matrix, b, x, survey(matrix, b), inexact)
+    return finite(
+        units.length_back(found.violation),
+        float(times_powers(found.complementarity, 2 * units.target)),
+        units.gap_back(found.gap),
+        found.proven and not lost_to_weights(inexact, units),
+    )
+
+
+def _certificate(matrix: Any, b: Vector, x: Vector, known: Survey, inexact: float) -> Certificate:
+    """Audit one target whose norms, and those of A x, have squares that are floats."""
     if known.beyond is None or np.count_nonzero(x) > MOST_WITH_WEIGHT:
         r = b - matvec(matrix, x)
         g = rmatvec(matrix, r)
@@ -138,7 +152,14 @@ def certificate_of(matrix: Any, b: Vector, x: Vector, inexact: float, name: str)
     if not proof.fine and len(proof.used) <= MOST_WITH_WEIGHT:
         _look_closer(proof)
     gap, proven = proof.settled()
-    return Certificate(violation, -float(g @ x), gap, "dual" if proven else "estimate")
+    return finite(violation, -float(g @ x), gap, proven)
+
+
+def finite(violation: float, complementarity: float, gap: float, proven: bool) -> Certificate:
+    """Return a certificate; a gap that is not finite is infinite, and not proved."""
+    if not isfinite(gap):
+        gap, proven = inf, False
+    return Certificate(violation, complementarity, gap, "dual" if proven else "estimate")
 
 
 def _look_closer(proof: Proof) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, lstsq, solve_triangular
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from conepursuit.arrays import Array, Vector, as_real_array
-from conepursuit.kernels import least_squares as kernels
+from conepursuit.arrays import Array, as_real_array
 from conepursuit.labels import aligned, column_labels, row_labels
 from conepursuit.least_squares.api import nnls
+from conepursuit.least_squares.gram_proofs import proven_gaps
 from conepursuit.linear import as_matrix, dense
 from conepursuit.matrix_fits.arguments import check_entries
 from conepursuit.matrix_fits.results import Labels, NNLSResult
 from conepursuit.matrix_fits.safe_units import inverted
-from conepursuit.rounding import product_rounding
 
 
 def nnls_gram(
@@ -61,50 +60,24 @@ def nnls_gram(
     check_entries(products, "c")
     A, b = _square_root(gram, products)
     fit = nnls(A, b, max_atoms=max_atoms, max_iter=max_iter, start=start, n_jobs=n_jobs)
-    fit = _certified_on(dense(gram), products.astype(np.float64, copy=False), fit)
+    fit = _certified_on(dense(gram), products.astype(np.float64, copy=False), fit, A)
     return fit.named(Labels(column_labels(G), column_labels(c)))
 
 
-def _certified_on(G: Array, c: Array, fit: NNLSResult) -> NNLSResult:
+def _certified_on(G: Array, c: Array, fit: NNLSResult, A: Array) -> NNLSResult:
     """Return a fit of the A and b of `_square_root` with the gap that G and c themselves prove.
 
     A'A is G and A'b is c only up to rounding, so that a proof for A and b is none for G and c.
     Where G and c prove nothing, the gap is that of A and b, as an estimate.
     """
-    targets, weights = c.reshape(len(c), -1).T, np.ascontiguousarray(fit.x.reshape(len(c), -1).T)
+    n = len(c)
     with np.errstate(all="ignore"):
-        gaps = [_proven_gap(G, *pair) for pair in zip(targets, weights, strict=True)]
-    found = np.array(gaps).reshape(c.shape[1:])
+        found = proven_gaps(G, c.reshape(n, -1), fit.x.reshape(n, -1), A).reshape(c.shape[1:])
     gap: Any = np.where(np.isfinite(found), found, fit.gap)
     proven: Any = np.isfinite(found)
     if c.ndim == 1:
         gap, proven = float(gap), bool(proven)
     return NNLSResult(fit.x, fit.rnorm, fit.dual, gap, proven, fit.status, fit.n_iter)
-
-
-def _proven_gap(G: Array, c: Vector, x: Vector) -> float:
-    """Return a bound on f(x) - f* for f = 1/2 <x, G x> - <c, x>, inf where none is proved.
-
-    Notes
-    -----
-    It is `tilted_gap` in the space of the weights: with A'A = G and r = b - A x, the slopes A'r are
-    c - G x, a functional t = A h has the products G h and the square <h, G h>. Tried are h = 1 and
-    the h on the atoms with weight with <t, a> = ||a||.
-    """
-    noise, sizes, used = product_rounding(len(x)), np.abs(G), np.flatnonzero(x)
-    lengths = np.sqrt(np.maximum(G.diagonal(), 0.0))
-    g, errors = c - G @ x, noise * (np.abs(c) + sizes @ x)
-    chosen = [np.ones(len(x)), np.zeros(len(x))]
-    if len(used):
-        part = lstsq(G[np.ix_(used, used)], lengths[used], lapack_driver="gelsy")[0]
-        chosen[1][used] = part
-    gap = inf
-    for h in chosen:
-        s, s_errors = G @ h, noise * (sizes @ np.abs(h))
-        square = float(h @ s + np.abs(h) @ s_errors) + noise * float(np.abs(h) @ np.abs(s))
-        found = kernels.tilted_gap(g, errors, s, s_errors, x, 1.01 * sqrt(max(square, 0.0)), 0.0)
-        gap = min(gap, float(found))
-    return gap
 
 
 def _square_root(G: Any, c: Array) -> tuple[Array, Array]:
@@ -119,12 +92,9 @@ def _square_root(G: Any, c: Array) -> tuple[Array, Array]:
     lengths = np.sqrt(np.maximum(gram.diagonal(), 0.0))
     inverse = inverted(lengths)
     unit, right = gram * inverse * inverse[:, None], (inverse * c.T).T
-    try:
-        R = cholesky(unit)
-        if R.diagonal().min() ** 2 > 1e-8:
-            return R * lengths, solve_triangular(R, right, trans="T")
-    except LinAlgError:
-        pass
+    R, failed = dpotrf(unit)
+    if not failed and R.diagonal().min() ** 2 > 1e-8:
+        return R * lengths, dtrtrs(R, right, trans=1)[0].reshape(c.shape)
     values, vectors = eigh(unit)
     if values[0] < -noise * max(values[-1], 1.0) or gram.diagonal().min() < 0:
         raise ValueError(

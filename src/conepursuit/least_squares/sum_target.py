@@ -21,7 +21,7 @@ from conepursuit.least_squares.survey import survey
 from conepursuit.linear import check_finite, is_operator, is_sparse, matvec, rmatvec
 from conepursuit.matrix_fits.arguments import check_entries
 from conepursuit.matrix_fits.results import STATUSES, NNLSResult
-from conepursuit.matrix_fits.safe_units import SafeUnits, times_powers
+from conepursuit.matrix_fits.safe_units import SafeUnits, largest_entries, times_powers
 from conepursuit.rounding import FLOOR, product_rounding, resolution
 from conepursuit.status import Status
 
@@ -54,15 +54,14 @@ def fit_one_sum(
     check_finite(matrix, "A")
     check_entries(b, name)
     units = _units(matrix, b, total.s)
-    power, scaled, unit = int(units.columns[0]), matrix, b
+    power = int(units.columns[0])
     own = WeightSum(float(times_powers(total.s, power - units.target)), total.at_most)
     if not own.s >= SMALLEST_SUM:
         raise ValueError(
             f"{name} is more than 2^1400 times as large as the atoms times the sum of weights, "
             f"{total.s:.3g}; scale A or b."
         )
-    if not is_operator(matrix):
-        scaled, unit = units.matrix(matrix), units.vector(b)
+    scaled, unit = units.matrix(matrix), units.vector(b)
     fit = _fit_in_units(scaled, unit, own, inexact, max_steps)
     x, exact = units.weights_back(fit.x)
     if not exact:  # weights underflow: certify the nearest floats, which are returned
@@ -78,9 +77,10 @@ def _units(matrix: Any, b: Vector, s: float) -> SafeUnits:
     """Return units in which A and s are near one, or b is near 2^FARTHEST where it is larger."""
     n = matrix.shape[1]
     if is_operator(matrix):
-        return SafeUnits(np.zeros(n, dtype=np.int64))
-    entries = matrix.data if is_sparse(matrix) else matrix
-    largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))
+        largest = float(largest_entries(matrix).max())
+    else:
+        entries = matrix.data if is_sparse(matrix) else matrix
+        largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))
     target, size = frexp(float(np.abs(b).max()))[1], frexp(s)[1]
     power = frexp(largest)[1] if largest > 0 else target - size
     return SafeUnits(np.full(n, power), max(power + size, target - FARTHEST))
@@ -96,7 +96,7 @@ def _fit_in_units(
     steps = 0
     if total.at_most:
         fit = fit_one(matrix, b, None, inexact, matrix.shape[1], max_steps, 0.0)
-        if fsum(fit.x) <= total.s:
+        if float(fit.x.max()) <= total.s and fsum(fit.x) <= total.s:
             return _with_room(fit, SumProof(matrix, b, fit.x, total))
         steps = fit.n_iter
     return _pursue(matrix, b, total, max_steps, steps)

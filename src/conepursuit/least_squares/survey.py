@@ -13,7 +13,7 @@ from conepursuit.least_squares.beyond import Beyond
 from conepursuit.least_squares.proofs import plain_error
 from conepursuit.linear import Operator, Sparse, measures, rmatvec
 from conepursuit.linear.blocks import BlockMatrix
-from conepursuit.matrix_fits.safe_units import inverted, safe_squares
+from conepursuit.matrix_fits.safe_units import inverted, probes, safe_squares
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -104,10 +104,11 @@ def _(matrix: Any, b: Vector) -> Survey:
 def _(matrix: LinearOperator, b: Vector) -> Survey:
     # An operator does not show its norms: E <a, z>^2 = ||a||^2 for random normal z, and no atom but
     # a zero one has an estimate of zero.
-    probes = np.random.default_rng(0).standard_normal((8, matrix.shape[0]))
-    squares = np.mean([rmatvec(matrix, z) ** 2 for z in probes], axis=0)
+    products = np.array([rmatvec(matrix, z) for z in probes(matrix)])
+    squares = np.mean(products**2, axis=0)
     sums = rmatvec(matrix, np.ones(matrix.shape[0]))
-    return Survey.of(rmatvec(matrix, b), squares, sums, True, safety=8.0)
+    zeros_are_zero = not products[:, squares == 0].any()
+    return Survey.of(rmatvec(matrix, b), squares, sums, zeros_are_zero, safety=8.0)
 
 
 @survey.register(BlockMatrix)

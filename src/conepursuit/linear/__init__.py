@@ -87,6 +87,32 @@ def _unsupported(matrix: Any) -> NoReturn:
     )
 
 
+def scaled_rows(matrix: Any, rows: Vector) -> Any:
+    """Return an array or a sparse matrix with its rows multiplied by numbers, as float64.
+
+    No column becomes zero by underflow: what a proof takes for a zero column must be one. Where all
+    products of a column may be lost, those that underflow are the smallest float, with their sign.
+    """
+    if is_sparse(matrix):
+        scaled = matrix.astype(np.float64)
+        scaled.data = nonzero_products(rows[matrix.indices], matrix.data)
+        return scaled
+    product = rows[:, None] * matrix
+    with np.errstate(all="ignore"):
+        doubtful = np.flatnonzero(~(np.abs(rows @ product) >= np.finfo(np.float64).tiny))
+    if len(doubtful):
+        product[:, doubtful] = nonzero_products(rows[:, None], matrix[:, doubtful])
+    return product
+
+
+def nonzero_products(left: Array, right: Array) -> Array:
+    """Return products, of at least the smallest float where no factor is zero."""
+    with np.errstate(invalid="ignore"):
+        product = left * right
+    lost = (product == 0) & (left != 0) & (right != 0)
+    return np.where(lost, np.copysign(np.finfo(np.float64).smallest_subnormal, right), product)
+
+
 @singledispatch
 def matvec(matrix: Any, vector: Array) -> Array:
     """Return ``matrix @ vector``."""

@@ -27,8 +27,8 @@ from conepursuit.linear.tasks import (
     measured,
     part_of_sum,
     row_of_products,
-    scaled_rows,
     taken,
+    with_scaled_rows,
 )
 
 MANY_BLOCKS, SMALL_BLOCK = 256, 1 << 16
@@ -249,7 +249,7 @@ class BlockMatrix:
 
         along = array.from_array(rows[:, None], chunks=(self.array.chunks[0], 1))
         scaled = array.map_blocks(
-            scaled_rows, self.array, along, dtype=np.float64, meta=np.empty((0, 0))
+            with_scaled_rows, self.array, along, dtype=np.float64, meta=np.empty((0, 0))
         )
         return BlockMatrix(scaled, self.name)
 

@@ -19,6 +19,7 @@ from conepursuit.linear import (
     matvec,
     measures,
     rmatvec,
+    scaled_rows,
 )
 from conepursuit.linear.blas import ONE_BLAS_THREAD
 
@@ -188,10 +189,9 @@ def row_of_products(block: Any, along: Array) -> Array:
         return rmatvec(as_block(block, "A"), along[:, 0])[None]
 
 
-def scaled_rows(block: Any, rows: Array) -> Any:
-    """Return a block with each row multiplied by a number."""
-    block = as_block(block, "A")
-    return block.multiply(rows).tocsc() if is_sparse(block) else rows * block
+def with_scaled_rows(block: Any, rows: Array) -> Any:
+    """Return a block with each row multiplied by a number, an entry of the one column of `rows`."""
+    return scaled_rows(as_block(block, "A"), rows[:, 0])
 
 
 def part_of_sum(block: Any, places: Array, weights: Vector) -> Vector:

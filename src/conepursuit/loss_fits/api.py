@@ -27,6 +27,7 @@ from conepursuit.matrix_fits.threads import run, threads
 from conepursuit.objectives import EntrywiseLoss, Objective
 from conepursuit.objectives.lazy import LazyLoss
 from conepursuit.pursuit.domains import Cone
+from conepursuit.pursuit.starts import why_infinite
 from conepursuit.status import Status
 
 
@@ -195,7 +196,7 @@ def _fit(
     if limit is None:
         together = fit_together(objective, atoms.matrix, cone.penalty, start, tol, max_iter, n_jobs)
         if together is not None:
-            check_feasible(objective, together.value)
+            check_feasible(objective, atoms, together.value)
             return together
 
     def column(i: int) -> FitResult:
@@ -209,13 +210,13 @@ def _fit(
     return fits.result()
 
 
-def check_feasible(objective: EntrywiseLoss, values: Vector) -> None:
+def check_feasible(objective: EntrywiseLoss, atoms: Dictionary, values: Vector) -> None:
     """Raise a ValueError if the loss of a target is infinite whatever the weights."""
     wrong = np.flatnonzero(values == np.inf)
     if len(wrong):
+        first = int(wrong[0])
+        reason = why_infinite(objective.column(first), (atoms.matrix != 0).any(axis=1))
         raise ValueError(
             f"{objective!r} is infinite for every combination of the atoms, as far as can be seen, "
-            f"for {len(wrong)} targets, the first of them {wrong[0]}: some entry of the data is "
-            "positive where all atoms are zero. Mask such entries, or add an atom that reaches "
-            "them."
+            f"for {len(wrong)} targets, the first of them {first}: {reason}"
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from dataclasses import replace
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
     u is scaled down. If the gap is still above `level`, the gradient is tried in place of u. If
     nothing is proved, the bound is f(x) minus the infimum of f, or an estimate if that is less.
     """
-    penalty, objective = problem.penalty, problem.objective
+    penalty = problem.penalty
     u, scores, weights = _levelled(problem, point, level, direct)
     moved = problem.at(weights)
     if not moved.total(penalty) <= point.total(penalty) + 4 * EPS * abs(point.value):
@@ -62,11 +63,22 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
         return moved, gap, True
     steepest = max(0.0, -float((moved.scores * problem.scale).min()))
     estimate = abs(height) + ((norm(moved.x) or inf) * steepest if steepest else 0.0)
-    most = float(objective.excess(moved.value)) + penalty * moved.size
-    above = most + _allowance(problem, moved, magnitude(moved.gradient))
-    if above <= estimate:
+    _, above, proven = above_infimum(problem, moved)
+    if proven and above <= estimate:
         return moved, above, True
-    return moved, (estimate if estimate < inf else most), False
+    return moved, (estimate if estimate < inf else above), False
+
+
+def above_infimum(problem: Problem, point: Point) -> tuple[Point, float, bool]:
+    """Return a point with f there, f minus its infimum over all x, and whether that is a proof.
+
+    It is the bound of the dual point 0, and needs no gradient. If f is infinite, so is the bound,
+    and nothing is proved.
+    """
+    point = replace(point, value=float(problem.objective.value(point.x)))
+    above = float(problem.objective.excess(point.value)) + problem.penalty * point.size
+    bound = above + _allowance(problem, point, 0.0)
+    return point, (bound if isfinite(bound) else above), isfinite(bound)
 
 
 def _bound(problem: Problem, point: Point, u: Array, scores: Vector) -> float:

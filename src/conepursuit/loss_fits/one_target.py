@@ -13,11 +13,11 @@ from math import inf, isfinite, log
 
 import numpy as np
 
-from conepursuit.arrays import EPS, Array, Vector
+from conepursuit.arrays import EPS, Array, Vector, quiet
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import is_blocks
 from conepursuit.loss_fits.columns import Point, Problem
-from conepursuit.loss_fits.last_step import closed
+from conepursuit.loss_fits.last_step import above_infimum, closed
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.certify import own_rounding
 from conepursuit.pursuit.iterate import Line
@@ -264,6 +264,7 @@ def inverse_product(moves: Array, turns: Array, d: Vector) -> Vector:
     return out
 
 
+@quiet
 def fit_newton(
     objective: Objective,
     atoms: Dictionary,
@@ -283,6 +284,9 @@ def fit_newton(
     point = first if start is None else problem.at(np.where(problem.norms > 0, start, 0.0))
     if not isfinite(point.value):
         point = first
+    if not isfinite(point.value):
+        point, gap, proven = above_infimum(problem, point)
+        return point, gap, proven, Status.STALLED, 0
     reference, once, trials, tried = first.total(penalty), inf, 0, 0
     promise = float(objective.excess(point.value)) + penalty * point.size
     status, iteration = Status.MAX_ITER, 0
@@ -334,7 +338,7 @@ def inside(problem: Problem, point: Point, first: Point) -> Point:
     of `first`, by a share that grows until f is finite.
     """
     afresh, share = problem.at(point.weights), EPS
-    while not isfinite(afresh.value):
+    while not isfinite(afresh.value) and share < 1.0:
         afresh = problem.at((1.0 - share) * point.weights + share * first.weights)
-        share = min(10.0 * share, 1.0)
-    return afresh
+        share *= 10.0
+    return afresh if isfinite(afresh.value) else first

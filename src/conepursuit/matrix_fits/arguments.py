@@ -17,6 +17,8 @@ from conepursuit.linear import (
     is_dask,
     is_operator,
     is_sparse,
+    nonzero_products,
+    scaled_rows,
 )
 from conepursuit.matrix_fits.lazy import whole_targets
 from conepursuit.matrix_fits.paths import PathFit
@@ -161,17 +163,14 @@ def root_weights(weights: Any, target: Array) -> Array:
 
 def weighted_matrix(matrix: Any, rows: Vector) -> Any:
     """Return diag(rows) A."""
-    if isinstance(matrix, np.ndarray):
-        return rows[:, None] * matrix
     if is_blocks(matrix):
         return matrix.times_rows(rows)
-    from scipy.sparse import csc_array, diags_array
+    if not is_operator(matrix):
+        return scaled_rows(matrix, rows)
+    from scipy.sparse import diags_array
     from scipy.sparse.linalg import aslinearoperator
 
-    scaling = diags_array(rows)
-    if is_operator(matrix):
-        return aslinearoperator(scaling) @ matrix
-    return csc_array(scaling @ matrix)
+    return aslinearoperator(diags_array(rows)) @ matrix
 
 
 def weighted_target(b: Array, rows: Array) -> Array:
@@ -179,6 +178,8 @@ def weighted_target(b: Array, rows: Array) -> Array:
     used = rows if rows.ndim == b.ndim else rows[:, None]
     out: Array = np.zeros_like(b, dtype=np.float64)  # last bits depend on the order in memory
     np.multiply(used, b, out=out, where=used > 0)
+    if not out.any(axis=0).all():  # a target that is not zero does not become zero by underflow
+        np.copyto(out, nonzero_products(used, b), where=(used > 0) & (out == 0))
     return out
 
 

@@ -85,7 +85,8 @@ class NNLSResult(tuple[Any, Any]):
         self = tuple.__new__(cls, (x, rnorm))
         # A gap that overflows proves nothing. `isfinite` of math saves two microseconds.
         if not (isfinite(gap) if type(gap) is float else _all_finite(gap)):
-            proven = proven & np.isfinite(gap)
+            known = np.isfinite(gap)
+            gap, proven = np.where(known, gap, np.inf)[()], proven & known
         self.__dict__ = {
             "x": x, "rnorm": rnorm, "dual": dual, "gap": gap,
             "proven": proven, "status": status, "n_iter": n_iter, "sum_multiplier": sum_multiplier,

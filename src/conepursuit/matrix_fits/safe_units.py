@@ -12,7 +12,7 @@ import numpy as np
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.kernels.constants import LARGEST_SQUARE, SMALLEST_SQUARE
-from conepursuit.linear import is_blocks, is_operator, is_sparse
+from conepursuit.linear import is_blocks, is_operator, is_sparse, matvec, rmatvec
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest number that a float can hold."""
@@ -38,18 +38,27 @@ class SafeUnits:
 
     @classmethod
     def of(cls, matrix: Any, b: Vector) -> SafeUnits:
-        """Return units in which the largest entries of all columns and of a target are near one."""
-        if is_operator(matrix):
-            raise ValueError(
-                "the entries of A or b are so large or small that their squares overflow or "
-                "underflow; scale the LinearOperator."
-            )
+        """Return units in which the largest entries of all columns and of a target are near one.
+
+        Those of a LinearOperator are estimated.
+        """
         if is_blocks(matrix):
             raise ValueError(
                 "the entries of A or b are so large or small that their squares overflow or "
                 "underflow; scale the Dask array, such as A / A.max(), or b."
             )
         return cls(column_powers(matrix), int(np.frexp(np.abs(b).max())[1]))
+
+    def reaching(self, b: Vector, x: Array, norms: Array) -> SafeUnits:
+        """Return units of these columns in which neither b nor A x, for weights x, is large.
+
+        The larger of the two is near one. `norms` are those of the columns in these units.
+        """
+        used = (x > 0) & (norms > 0)
+        powers = np.frexp(x[used])[1] + np.frexp(norms[used])[1] + self.columns[used]
+        if b.any():
+            powers = np.append(powers, np.frexp(np.abs(b).max())[1])
+        return SafeUnits(self.columns, int(powers.max()) if len(powers) else 0)
 
     def matrix(self, matrix: Any) -> Any:
         """Return a matrix in these units."""
@@ -104,16 +113,40 @@ def _times_rows(array: Array, powers: Array) -> Array:
 
 def column_powers(matrix: Any) -> Array:
     """Return the exponents of two of the largest entries of the columns of a matrix."""
+    powers: Array = np.frexp(largest_entries(matrix))[1]
+    return powers
+
+
+def largest_entries(matrix: Any) -> Array:
+    """Return the sizes of the largest entries of columns; of a LinearOperator, estimates of them.
+
+    The estimate is the largest product of the column with eight random vectors.
+    """
     if is_sparse(matrix):
-        largest = abs(matrix).max(axis=0).toarray().ravel()
+        largest: Array = abs(matrix).max(axis=0).toarray().ravel()
+    elif is_operator(matrix):
+        largest = np.max([np.abs(rmatvec(matrix, z)) for z in probes(matrix)], axis=0)
     else:
         largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
-    powers: Array = np.frexp(largest)[1]
-    return powers
+    return largest
+
+
+def probes(matrix: Any) -> Array:
+    """Return eight vectors whose products with the columns of a LinearOperator tell their sizes."""
+    return np.random.default_rng(0).standard_normal((8, matrix.shape[0]))
 
 
 def scaled_columns(matrix: Any, powers: Array) -> Any:
     """Return a matrix with its columns divided by powers of two, which changes no digit."""
+    if is_operator(matrix):
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(
+            matrix.shape,
+            matvec=lambda x: matvec(matrix, np.ldexp(x, -powers)),
+            rmatvec=lambda y: np.ldexp(rmatvec(matrix, y), -powers),
+            dtype=np.float64,
+        )
     if not is_sparse(matrix):
         return np.ldexp(matrix.astype(np.float64, copy=False), -powers)
     scaled = matrix.copy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,13 @@ from conepursuit.objectives.entrywise import EntrywiseLoss
 from conepursuit.rounding import product_rounding
 
 NEWTON_STEPS = 200
-"""Most Newton steps for an intercept; a step that would leave its bracket halves it instead."""
+"""Most Newton steps for an intercept."""
 
+GROWTH = 8.0
+"""The least step for an intercept grows by this factor whenever it has to be taken."""
+
+NEAREST = 0.9
+"""A Newton step for an intercept goes at most this share of the way to an end of its bracket."""
 
 BALANCED = 1e-10
 """Share of their absolute sum up to which the sum of the entries of a dual point counts as zero.
@@ -136,25 +141,43 @@ class FreeIntercept(Objective):
         """Return the root of the slope in b, by Newton's method kept inside a bracket."""
         if self.floor > -inf and self._derivatives(x + self.floor)[0] >= 0:
             return self.floor
-        low, high = max(self.floor, self.loss.lowest_shift(x)), inf
-        b, scale = self.loss.typical_shift(x), 1.0 + float(np.abs(x).max())
+        pole = self.loss.lowest_shift(x)
+        low, high = max(self.floor, pole), inf
+        scale = float(max(np.abs(x).max(), np.abs(self.loss.y).max())) or 1.0
+        b = self.loss.typical_shift(x)
         b, reach = (b if b > low else low + scale), scale
         # With labels of one class b has no end: a slope that is rounding of the first one is zero.
-        level = EPS * float(np.abs(self.loss.value_and_gradient(x + b)[1]).sum())
+        # Slopes next to a pole say nothing of that size; there the present ones are taken.
+        level = self._slope_rounding(x + b)
+        best, flattest, growth = b, inf, 1.0
         for _ in range(NEWTON_STEPS):
             slope, curvature = self._derivatives(x + b)
-            if abs(slope) <= level:
+            if abs(slope) < flattest:
+                best, flattest = b, abs(slope)
+            if abs(slope) <= (level if pole == -inf else self._slope_rounding(x + b)):
                 break
             low, high = (low, b) if slope > 0 else (b, high)
-            step = -slope / curvature if 0 < curvature < inf else -np.copysign(inf, slope)
-            if abs(step) <= EPS * (abs(b) + scale):
+            least = EPS * (b - pole if pole > -inf else abs(b) + scale)
+            if high - low <= least:
                 break
+            step = -slope / curvature if 0 < curvature < inf else -np.copysign(inf, slope)
+            if abs(step) < growth * least:  # the slope may be that of a bend, far from the root
+                step = -np.copysign(growth * least, slope)
+                growth *= GROWTH
             target = b + min(max(step, -reach), reach)
             reach *= 2.0
-            if not low < target < high and isfinite(low + high):
-                target = 0.5 * (low + high)
+            # A step to an end of the bracket would be lost there, if that is a pole.
+            target = min(max(target, b + NEAREST * (low - b)), b + NEAREST * (high - b))
+            if target == b:
+                break
             b = target
-        return float(b)
+        return float(best)
+
+    def _slope_rounding(self, at: Array) -> float:
+        """Return how much the slope in b at x + b may be off by rounding."""
+        slopes = self.loss.value_and_gradient(at)[1]
+        rounding = EPS * float(np.abs(slopes).sum())
+        return rounding if rounding < inf else 0.0
 
     def _derivatives(self, at: Array) -> tuple[float, float]:
         """Return slope and curvature of the loss in b at x + b; outside its domain, slope -inf."""

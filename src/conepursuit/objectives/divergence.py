@@ -191,7 +191,11 @@ class BetaDivergence(EntrywiseLoss):
     def excesses(self, x: Array, v: Array) -> Array:
         if self.beta == 1:
             return np.where(v <= 1, kl_div(self.y, x * np.maximum(1.0 - v, 0.0)), inf)
-        return np.where(x >= 0, self._divergences(np.maximum(x, 0.0), self._maximizers(v)), inf)
+        inside, z = np.maximum(x, 0.0), self._maximizers(v)
+        # At the end of the domain, z = 0, the slope of l may be above v: then l* is -l(0).
+        least = -self.y if self.beta == 2 else 0.0
+        ends = np.where(z == 0, np.maximum(least - v, 0.0) * inside, 0.0)
+        return np.where(x >= 0, self._divergences(inside, z) + ends, inf)
 
     def sizes(self, x: Array) -> Array:
         return (self.y + np.abs(x)) ** self.beta
@@ -222,6 +226,8 @@ class BetaDivergence(EntrywiseLoss):
         of h would overflow, they are taken of x and z.
         """
         b, y = self.beta, self.y
+        if b == 2:
+            return 0.5 * (x - z) ** 2
         with np.errstate(all="ignore"):
             h, far = (x - z) / z, x > FAR * z
             logs = np.where(np.abs(h) < 0.5, np.log1p(h), np.log(x) - np.log(z))
@@ -236,11 +242,12 @@ class BetaDivergence(EntrywiseLoss):
         return np.where(z > 0, positive, np.where(y > 0, inf, x**b / b))
 
     def _maximizers(self, v: Array) -> Array:
-        """Return the x >= 0 that maximises v x - l(x), the root of l'(x) = v.
+        """Return the x >= 0 that maximises v x - l(x); NaN where it was not found.
 
-        l' grows and is concave, so that Newton's method started below the root stays below it. For
-        x < y, l'(x) is at most -y x^(b - 2) + y^(b - 1) and at most y^(b - 2) (x - y), so that the
-        roots of both lie below that of l'.
+        It is the root of l'(x) = v, or 0 where l' is above v everywhere. l' grows and is concave,
+        so that Newton's method started below the root stays below it. For x < y, l'(x) is at most
+        -y x^(b - 2) + y^(b - 1) and at most y^(b - 2) (x - y), so that the roots of both lie below
+        that of l'.
         """
         b, y = self.beta, self.y
         if b == 2:
@@ -255,8 +262,8 @@ class BetaDivergence(EntrywiseLoss):
             change = np.divide(missing, curvature, out=np.zeros_like(x), where=wanted)
             x = x + change
             if (change <= 1e-15 * x).all():
-                break
-        return x
+                return x
+        return np.where(change <= 1e-15 * x, x, np.nan)
 
     @staticmethod
     def _times_power(factor: Array, x: Array, exponent: float) -> Array:

@@ -118,8 +118,17 @@ class EntrywiseLoss(Objective):
         return span * span
 
     def steepest_bend(self, x: Array, drift: Array) -> Array:
-        """Return the largest l'' within the drift of x, inf where that leaves the domain."""
-        return np.full(self.shape, self.smoothness or inf)
+        """Return how much l bends within the drift of x, inf where that leaves the domain.
+
+        The bend is a number c so that l is at most c drift^2 above its tangent at x. As l is
+        convex, l is above its tangent by at most the drift times the change of l' over it.
+        """
+        if self.smoothness is not None and self.smoothness < inf:
+            return np.full(self.shape, self.smoothness / self.largest_weight)
+        here, far = self.slopes(x), 2.0 * drift + EPS * np.abs(x)
+        ahead, behind = self.slopes(x + far), self.slopes(x - far)
+        change = np.maximum(ahead - here, here - behind) + 8 * EPS * np.abs(here)
+        return np.where(np.isfinite(change), change / drift, inf)
 
     def gap_rounding(
         self, x: Array, value: float, size: Array | float, drift: Array | float

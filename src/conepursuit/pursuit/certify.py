@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg import lstsq
 
-from conepursuit.arrays import EPS, Array, Vector, is_finite, magnitude, norm, overlap
+from conepursuit.arrays import EPS, Array, Vector, is_finite, magnitude, norm, overlap, quiet
 from conepursuit.objectives.base import LARGEST_SCALE, Objective, check_real
 from conepursuit.pursuit.domains import Domain
 from conepursuit.pursuit.iterate import Iterate, Local
@@ -193,8 +193,12 @@ def allowance(
 
 
 def own_rounding(objective: Objective, x: Array, value: float) -> float:
-    """Return the gap that the rounding of f(x) alone may cause at an exact minimiser."""
-    return 2 * (objective.gap_rounding(x, value, 0.0, 0.0) + UNDERFLOW)
+    """Return the gap that the rounding of f(x) alone may cause at an exact minimiser.
+
+    It is 0 where nothing bounds that rounding, since every gap would be within an infinite one.
+    """
+    rounding = 2 * (objective.gap_rounding(x, value, 0.0, 0.0) + UNDERFLOW)
+    return rounding if isfinite(rounding) else 0.0
 
 
 def least_tilt(scores: Vector, products: Vector) -> float:
@@ -244,7 +248,8 @@ def local_bound(
             extra = allowance(
                 objective, domain.penalty, x, value, w.size, len(w.weights), size, drift
             )
-            return max(0.0, gap + local.cost) + extra
+            bound = max(0.0, gap + local.cost) + extra
+            return bound if isfinite(bound) else None
         slack *= 100.0
     return None
 
@@ -256,6 +261,7 @@ LOOSE = 1e3
 """
 
 
+@quiet
 def certify(
     objective: Objective, domain: Domain, point: Any = None, *, x: Any = None, weights: Any = None
 ) -> Certificate:

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array, count, inner, is_finite, is_number
+from conepursuit.arrays import (
+    Array,
+    Vector,
+    as_real_array,
+    count,
+    inner,
+    is_finite,
+    is_number,
+    quiet,
+)
 from conepursuit.atoms.base import AtomSet
 from conepursuit.objectives.base import Objective
 from conepursuit.pursuit.algorithms import FCMP, Algorithm
@@ -63,6 +72,7 @@ class PenaltyPath:
         return np.stack([result.coef for result in self.results])
 
 
+@quiet
 def penalty_path(
     objective: Objective,
     atoms: AtomSet,

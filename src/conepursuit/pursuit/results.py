@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,7 @@ class State(NamedTuple):
         """
         little = LITTLE * (abs(self.value) + abs(self.decrease))
         rounding = max(self.rounding, min(2.0 * self.certificate.rounding, little))
-        return self.certificate.gap <= max(tol * self.decrease, rounding)
+        return self.certificate.gap <= max(tol * self.decrease, rounding) < inf
 
     def saved(self) -> dict[str, Any]:
         """Return what a `Checkpoint` keeps, from which `minimize` goes on."""

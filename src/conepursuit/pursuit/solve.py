@@ -7,7 +7,7 @@ from math import inf, isfinite, isnan, nan
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from conepursuit.arrays import is_finite
+from conepursuit.arrays import is_finite, quiet
 from conepursuit.atoms.base import AtomSet
 from conepursuit.callbacks import close
 from conepursuit.checkpoints import Saved
@@ -142,6 +142,7 @@ def _nowhere_to_go(state: State, domain: Domain) -> Status:
     return Status.STATIONARY if level else Status.STALLED
 
 
+@quiet
 def minimize(
     objective: Objective,
     domain: Domain,

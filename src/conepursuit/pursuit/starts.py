@@ -218,14 +218,40 @@ def _some_multiple(objective: Objective, domain: Domain) -> Iterate:
             if best is not None:
                 return best
     raise ValueError(
-        f"{objective!r} is infinite on {describe(domain)} as far as can be seen: some "
-        "entry of the data is positive where all atoms are zero. Mask such entries, add an "
-        "atom that reaches them, or start where f is finite."
+        f"{objective!r} is infinite on {describe(domain)} as far as can be seen: "
+        f"{why_infinite(objective, _reached(everything))} Or start where f is finite."
+    )
+
+
+def _reached(atoms: Atoms) -> Array | bool:
+    """Return at which entries some of these atoms is not zero; False if there are no atoms."""
+    units = (atoms[[j]].combine(np.ones(1)) for j in range(len(atoms)))
+    return np.any([unit != 0 for unit in units], axis=0) if len(atoms) else False
+
+
+def why_infinite(objective: Objective, reached: Array | bool) -> str:
+    """Return why f may be infinite at all combinations of atoms, and what to do.
+
+    `reached` says at which entries some atom is not zero.
+    """
+    inside = ones(objective.shape, objective.origin())
+    level = ray_minimum(objective, inside, 0.0) or 1.0
+    if isfinite(objective.value(level * inside * reached)):
+        return (
+            "no combination of the atoms that was tried is positive wherever f needs that, as may "
+            "be with atoms of both signs. Mask entries, or add an atom that is not negative."
+        )
+    return (
+        "some entry of the data is positive where all atoms are zero. Mask such entries, or add "
+        "an atom that reaches them."
     )
 
 
 def ray_minimum(objective: Objective, vector: Array, charge: float) -> float | None:
-    """Return the s > 0 that minimises f(s v) + s * charge; None if f is infinite at all s tried."""
+    """Return the s > 0 that minimises f(s v) + s * charge.
+
+    None if v is zero, or if f is infinite at all s tried.
+    """
 
     def slope(power: float) -> float:
         value, gradient = objective.value_and_gradient(10.0**power * vector)
@@ -233,7 +259,10 @@ def ray_minimum(objective: Objective, vector: Array, charge: float) -> float | N
             return nan
         return inner(gradient, vector) + charge
 
-    middle = -float(np.log10(norm(vector)))
+    size = norm(vector)
+    if not size > 0:
+        return None
+    middle = -float(np.log10(size))
     tried = [middle + sign * k for k in range(40) for sign in (1, -1)]
     known = next((p for p in tried if not isnan(slope(p))), None)
     if known is None:
