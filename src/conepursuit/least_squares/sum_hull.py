@@ -10,6 +10,7 @@ There each column may be measured in units of its own.
 from __future__ import annotations
 
 from math import fsum, inf
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def tilted_sum_gap(
         return inf
     noise = product_rounding(len(r))
     unit = matrix[:, used] / norms[used]
-    t: Vector = np.linalg.lstsq(unit.T, np.ones(len(used)), rcond=EPS)[0]
+    t: Any = np.linalg.lstsq(unit.T, np.ones(len(used)), rcond=EPS)[0]
     s = np.asarray(t @ matrix, dtype=np.float64)
     size = 1.01 * norm(t)
     errors, s_errors = noise * length * norms, noise * size * norms
