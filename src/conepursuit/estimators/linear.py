@@ -139,6 +139,7 @@ def loss_of(name: str, y: Array, weights: Array | None, delta: float) -> Entrywi
     return loss_named(name, named_losses(labels=False)).of(y, weights=weights, delta=delta)
 
 
+@quiet
 def fit_linear(X: Any, loss: EntrywiseLoss, settings: Settings) -> list[LinearFit]:
     """Minimise ``mean loss(X c + b) + alpha sum(c)`` over c >= 0 and, if asked for, b.
 
@@ -325,7 +326,6 @@ def _by_the_loop(
     return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path, bool(said.proven))
 
 
-@quiet
 def _lengths(X: Any, weights: Vector, centred: bool) -> Vector:
     """Return the weighted norms of the columns, minus their means if `centred`.
 
