@@ -129,13 +129,17 @@ def test_a_form_that_is_not_symmetric_is_proved_as_half_the_sum():
     assert not false(G, c, fit)
 
 
+def scaled(T):
+    return Scaled(T, 0.0, np.ones(len(T)))
+
+
 def test_definite_and_semidefinite():
     rank_one = np.array([[1.0, -0.5], [-0.5, 0.25]])
     assert semidefinite(rank_one)
     assert not semidefinite(rank_one - np.diag([0.0, 2.0**-60 * 2.0**7]))
     assert not semidefinite(np.array([[0.0, 1.0], [1.0, 1.0]]))
     assert semidefinite(np.diag([0.0, 2.0**-900]))
-    assert Scaled(np.eye(2), 0.0).definite(0.0)
-    assert not Scaled(rank_one, 0.0).definite(0.0)
-    assert not Scaled(np.array([[0.0, 0.1], [0.1, 1.0]]), 0.0).definite(0.0)
-    assert Scaled(np.diag([0.0, 0.5]), 0.0).definite(0.0)
+    assert scaled(np.eye(2)).definite(0.0)
+    assert not scaled(rank_one).definite(0.0)
+    assert not scaled(np.array([[0.0, 0.1], [0.1, 1.0]])).definite(0.0)
+    assert scaled(np.diag([0.0, 0.5])).definite(0.0)

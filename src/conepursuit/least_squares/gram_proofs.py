@@ -61,8 +61,7 @@ def proven_gaps(G: Array, c: Array, X: Array, root: Array) -> Vector:
     T = G * scale * scale[:, None]
     symmetric = np.array_equal(T, T.T)
     T = T if symmetric else (T + T.T) / 2
-    known = Scaled(T, 0.0 if symmetric else UNIT)
-    ones = np.ldexp(1.0, powers - powers.max())
+    known = Scaled(T, 0.0 if symmetric else UNIT, np.ldexp(1.0, powers - powers.max()))
 
     def gaps(form: Form) -> Vector:
         return np.array([one(form, *pair) for pair in zip(c.T, X.T, strict=True)])
@@ -70,12 +69,14 @@ def proven_gaps(G: Array, c: Array, X: Array, root: Array) -> Vector:
     def one(form: Form, column: Vector, x: Vector) -> float:
         right = column * scale
         target = int(np.frexp(np.abs(right).max())[1])
-        gap = known.gap(form, np.ldexp(right, -target), np.ldexp(x, powers - target), ones)
+        gap = known.gap(form, np.ldexp(right, -target), np.ldexp(x, powers - target))
         if gap == 0 and column.max() <= 0:
             return gap
         return float(np.nextafter(np.ldexp(gap + 2.0**-1000, 2 * target), inf))
 
     plain = gaps(Form(0.0, 0.0))
+    if not np.isfinite(plain).all() and known.lean(root * scale):
+        plain = gaps(Form(0.0, 0.0))
     if not np.isfinite(plain).any() or known.definite(0.0):
         return plain
     n, lowest = len(T), float(eigvalsh(T)[0])
@@ -90,14 +91,27 @@ def proven_gaps(G: Array, c: Array, X: Array, root: Array) -> Vector:
 class Scaled:
     """A symmetric matrix T with diagonal entries between 1/4 and 1, or zero.
 
-    `inexact` bounds the relative error of its entries.
+    `inexact` bounds the relative error of its entries. `ones` is the first h that bounds try.
     """
 
-    def __init__(self, T: Array, inexact: float) -> None:
+    def __init__(self, T: Array, inexact: float, ones: Vector) -> None:
         self.T, self._sizes = T, np.abs(T)
-        self._noise = product_rounding(len(T) + 8)
+        self._noise = product_rounding(len(T))  # with room for five more operations
         self._inexact = inexact * float(self._sizes.max()) * len(T)
         self._positive = T.diagonal() > 0
+        self._functionals = [ones]
+
+    def lean(self, atoms: Array) -> bool:
+        """Look for an h >= 0 with T h > 0, and let bounds try it; return whether there is one.
+
+        The columns of `atoms` are atoms whose Gram matrix is near T.
+        """
+        if len(self._functionals) == 1:
+            h = functional(atoms[:, self._positive])
+            if h is not None:
+                self._functionals.append(np.zeros(len(self.T)))
+                self._functionals[1][self._positive] = h
+        return len(self._functionals) == 2
 
     def definite(self, e: float) -> bool:
         """Return whether T + e I is proved to be positive semidefinite.
@@ -136,26 +150,25 @@ class Scaled:
         if (self.T >= 0).all():
             least = float(self.T.diagonal()[self._positive].min(initial=1.0))
             return Form(e, 1.01 * e / least)
-        h = functional(atoms[:, self._positive])
-        if h is None:
+        if not self.lean(atoms):
             return None
-        T = self.T[np.ix_(self._positive, self._positive)]
-        s = T @ h
-        errors = self._noise * (np.abs(T) @ h)
-        firm = float((s - errors).min())
+        h = self._functionals[1]
+        s, errors = self.T @ h, self._noise * (self._sizes @ h)
+        firm = float((s - errors)[self._positive].min())
         square = 1.01 * float(h @ (s + errors) + e * (h @ h))
         k = 0.99 * firm * firm / square - e if firm > 0 else 0.0
         return Form(e, 1.01 * e / k) if k > e else None
 
-    def gap(self, form: Form, c: Vector, x: Vector, ones: Vector) -> float:
+    def gap(self, form: Form, c: Vector, x: Vector) -> float:
         """Return the bound that a form proves, if it is positive semidefinite, or inf.
 
-        Tried are `ones`, and the h on the atoms with weight with <t, a> = ||a|| for t = A h.
+        Tried are the vectors h that serve all targets, and the h on the atoms with weight with
+        <t, a> = ||a|| for t = A h.
         """
         q, q_errors = self._times(form, x)
         g, errors = c - q, q_errors + self._noise * np.abs(c)
         lower = 0.51 * form.share * float(x @ (self._sizes @ x))
-        gap = self._tilted(form, g, errors, x, ones)
+        gap = min(self._tilted(form, g, errors, x, h) for h in self._functionals)
         used = np.flatnonzero(x)
         if len(used) and not gap <= 4.0 * self._noise * float(np.abs(c) @ x):
             lengths, T, h = np.sqrt(self.T.diagonal()[used]), self.T[np.ix_(used, used)], 0.0 * x

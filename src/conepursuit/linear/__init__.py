@@ -90,18 +90,17 @@ def _unsupported(matrix: Any) -> NoReturn:
 def scaled_rows(matrix: Any, rows: Vector) -> Any:
     """Return an array or a sparse matrix with its rows multiplied by numbers, as float64.
 
-    No column becomes zero by underflow: what a proof takes for a zero column must be one. Where all
-    products of a column may be lost, those that underflow are the smallest float, with their sign.
+    No column becomes zero by underflow: what a proof takes for a zero column must be one. In a
+    column that would, products that underflow are the smallest float, with their sign.
     """
     if is_sparse(matrix):
         scaled = matrix.astype(np.float64)
         scaled.data = nonzero_products(rows[matrix.indices], matrix.data)
         return scaled
     product = rows[:, None] * matrix
-    with np.errstate(all="ignore"):
-        doubtful = np.flatnonzero(~(np.abs(rows @ product) >= np.finfo(np.float64).tiny))
-    if len(doubtful):
-        product[:, doubtful] = nonzero_products(rows[:, None], matrix[:, doubtful])
+    if not product.all():  # which is faster than to look at each column
+        zero = np.flatnonzero(~product.any(axis=0))
+        product[:, zero] = nonzero_products(rows[:, None], matrix[:, zero])
     return product
 
 

@@ -15,7 +15,6 @@ from conepursuit.linear import (
     dense,
     is_blocks,
     is_dask,
-    is_operator,
     is_sparse,
     nonzero_products,
     scaled_rows,
@@ -163,10 +162,10 @@ def root_weights(weights: Any, target: Array) -> Array:
 
 def weighted_matrix(matrix: Any, rows: Vector) -> Any:
     """Return diag(rows) A."""
+    if isinstance(matrix, np.ndarray) or is_sparse(matrix):
+        return scaled_rows(matrix, rows)
     if is_blocks(matrix):
         return matrix.times_rows(rows)
-    if not is_operator(matrix):
-        return scaled_rows(matrix, rows)
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import aslinearoperator
 
