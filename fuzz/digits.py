@@ -125,12 +125,13 @@ class LossProblem:
             yield guess
         for start in (x, self.batch.middle()[:, 0]):
             yield self.batch.lowest(start[:, None])[0][:, 0]
+            unit = self.batch.unit
+            lows = [low if low > -np.inf else None for low in self.batch.lows[:, 0] / unit]
             try:
                 with np.errstate(all="ignore"):
-                    found = optimize.minimize(
-                        self._float, start, jac=True, method="L-BFGS-B",
-                        bounds=[(low if low > -np.inf else None, None) for low in
-                                self.batch.lows[:, 0]],
+                    found = unit * optimize.minimize(
+                        self._float, start / unit, jac=True, method="L-BFGS-B",
+                        bounds=[(low, None) for low in lows],
                         options={"maxiter": 200, "ftol": 0.0},
                     ).x  # fmt: skip
             except (ValueError, FloatingPointError, np.linalg.LinAlgError):
@@ -140,7 +141,7 @@ class LossProblem:
             if np.isfinite(found).all():
                 yield self.batch.lowest(found[:, None])[0][:, 0]
 
-    def _float(self, x):
-        """Return the value and the gradient in floats."""
-        gradient, _ = self.batch.derivatives(x[:, None])
-        return float(self.batch.values(x[:, None])[0]), gradient[:, 0]
+    def _float(self, scaled):
+        """Return the value and the gradient in floats at weights times powers of two."""
+        x = (scaled * self.batch.unit)[:, None]
+        return float(self.batch.values(x)[0]), self.batch.derivatives(x)[0][:, 0]

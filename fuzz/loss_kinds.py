@@ -158,7 +158,7 @@ def regressors():
                 for cost, alpha, prepare in (("", "", plain), (", alpha", ", alpha=alpha", priced)):
                     call = f"ConicRegressor({made}{alpha}).fit(A, b)"
                     yield Kind(
-                        f"{name}, {how}{', intercept' * flat}{cost}", "estimators", call, 1, some,
+                        f"{name}, {how}{', intercept' * flat}{cost}", "estimators", call, 1, tiny,
                         LOSSES[name].prepared(joined(prepare, with_steps)), name,
                     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def classifiers():
             made = f"alpha={alpha}, fit_intercept={flat}, max_iter=steps"
             yield Kind(
                 f"classifier{', intercept' * flat}{cost}", "estimators",
-                f"ConicClassifier({made}).fit(A, b > 0)", 2, some,
+                f"ConicClassifier({made}).fit(A, b > 0)", 2, tiny,
                 LOSSES["Logistic"].prepared(joined(prepare, with_steps)), "Logistic",
             )  # fmt: skip
 

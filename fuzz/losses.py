@@ -155,7 +155,7 @@ def _huber(delta):
         terms,
         size,
         lambda x, y: np.clip(x - y, -delta, delta),
-        lambda x, y: np.where(abs(x - y) <= delta, 1.0, 1e-3),
+        lambda x, y: np.where(abs(x - y) <= delta, 1.0, 0.03 * delta / abs(x - y)),
         positive=False,
     )
 

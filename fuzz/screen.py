@@ -46,8 +46,11 @@ class Batch:
         if floors is not None:
             self.lows[self.n] = floors
         self.radii = radii
-        with np.errstate(over="ignore"):
-            self.pairs = (self.M[:, :, None] * self.M[:, None, :]).reshape(len(A), -1)
+        # Derivatives are those in weights times powers of two, which bring the atoms to one size.
+        sizes = np.abs(self.M).max(axis=0)
+        self.unit = np.where(sizes > 0, 2.0 ** -np.clip(np.frexp(sizes)[1], -1000, 1000), 1.0)
+        self.scaled = self.M * self.unit
+        self.pairs = (self.scaled[:, :, None] * self.scaled[:, None, :]).reshape(len(A), -1)
 
     def part(self, columns):
         """Return the batch of some columns only."""
@@ -86,13 +89,13 @@ class Batch:
         return np.where(np.isnan(total), np.inf, total)
 
     def derivatives(self, Y):
-        """Return gradients, of shape (n, k), and Hessians, of shape (k, n, n)."""
+        """Return gradients, of shape (n, k), and Hessians, of shape (k, n, n), in Y / unit."""
         fitted, counted = self.fitted(Y), self.weights > 0
         slopes = np.where(counted, self.weights * self.loss.slope(fitted, self.B), 0.0)
         bends = np.where(counted, self.weights * self.loss.bend(fitted, self.B), 0.0)
         size = len(self.M.T)
         hessians = (self.pairs.T @ bends).T.reshape(-1, size, size)
-        return self.M.T @ slopes + self.costs, hessians
+        return self.scaled.T @ slopes + self.costs * self.unit[:, None], hessians
 
     def lowest(self, X):
         """Return points with low values, found from the columns of X, and their values."""
@@ -119,8 +122,7 @@ class Batch:
     def middle(self):
         """Return points with weights everywhere, of the size of the data."""
         with np.errstate(all="ignore"):
-            fits = np.abs(self.M[:, : self.n]).sum(axis=1).mean()
-            level = np.abs(self.B).mean(axis=0) / fits
+            level = np.abs(self.B).mean(axis=0) * self.unit[: self.n, None] / self.n
         points = np.zeros(self.lows.shape)
         points[: self.n] = np.where(np.isfinite(level) & (level > 0), level, 1.0)
         return self.within(self.with_intercepts(points[: self.n]))
@@ -197,28 +199,30 @@ class Batch:
         gradients, hessians = self.derivatives(Y)
         if extra is not None:
             _, slope, curvature = extra(Y[: self.n].sum(axis=0), columns)
-            gradients[: self.n] += slope
-            hessians[:, : self.n, : self.n] += curvature[:, None, None]
+            sums = self.unit[: self.n]
+            gradients[: self.n] += slope * sums[:, None]
+            hessians[:, : self.n, : self.n] += curvature[:, None, None] * np.outer(sums, sums)
         stays = held | ((self.lows >= Y) & (gradients >= 0))
         stays |= ~np.isfinite(gradients)
         diagonal = np.einsum("kii->ki", hessians)
-        unit = np.where((diagonal > 0) & np.isfinite(diagonal), diagonal, 1.0) ** -0.5
-        scaled = hessians * unit[:, :, None] * unit[:, None, :]
+        length = np.where((diagonal > 0) & np.isfinite(diagonal), diagonal, 1.0) ** -0.5
+        scaled = hessians * length[:, :, None] * length[:, None, :]
         free = ~stays.T
         scaled = np.where(free[:, :, None] & free[:, None, :], scaled, 0.0)
         scaled = np.where(np.isfinite(scaled), scaled, 0.0)
-        at = np.arange(len(unit.T))
+        at = np.arange(len(length.T))
         scaled[:, at, at] += np.where(free, damping[:, None], 1.0)
-        right = np.where(free, -gradients.T * unit, 0.0)
+        right = np.where(free, -gradients.T * length, 0.0)
         right = np.where(np.isfinite(right), right, 0.0)
-        way = np.linalg.solve(scaled, right[:, :, None])[:, :, 0] * unit
-        moved = np.maximum(Y + way.T, self.lows)
+        way = np.linalg.solve(scaled, right[:, :, None])[:, :, 0] * length
+        moved = np.maximum(Y + way.T * self.unit[:, None], self.lows)
         return np.where(stays | ~np.isfinite(moved), Y, moved)
 
     def lowest_in_the_hull(self, Y):
         """Return low points whose weights sum to the radius at most, by augmented Lagrangians."""
         with np.errstate(all="ignore"):
-            bends = np.einsum("kii->ki", self.derivatives(Y)[1]).max(axis=1)
+            bends = np.einsum("kii->ki", self.derivatives(Y)[1]) / self.unit**2
+            bends = bends[:, : self.n].max(axis=1)
         stiff = 100.0 * np.where(np.isfinite(bends) & (bends > 0), bends, 1.0)
         multiplier = np.zeros(Y.shape[1])
 

@@ -144,3 +144,9 @@ def test_coordinate_descent_on_separable_classes_warns():
     X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
     with pytest.warns(ConvergenceWarning, match="no minimiser"):
         NonnegativeGarroteClassifier(0.0, algorithm="nng").fit(X, y)
+
+
+def test_columns_whose_squares_overflow_are_brought_to_one_length_by_their_largest_entry():
+    A, b = np.array([[5.7e182, 1.6e29]]), np.array([4.4e149])
+    model = ConicRegressor("poisson", algorithm="pwmp", fit_intercept=False).fit(A, b)
+    np.testing.assert_allclose(model.predict(A), b, rtol=1e-4)

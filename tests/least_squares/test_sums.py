@@ -394,3 +394,23 @@ def test_both_sums_and_bad_data_are_refused():
             nnls(np.inf * A, np.ones(2), sum_to=1.0)
     with pytest.raises(ValueError, match="2\\^1400"):
         nnls(1e-300 * np.eye(2), 1e300 * np.ones(2), sum_to=1.0)
+
+
+@pytest.mark.parametrize("condition", ["sum_to", "sum_at_most"])
+@pytest.mark.parametrize("powers", [(-12, 12), (-24, 29)])
+def test_norms_of_atoms_that_differ_by_many_powers_of_ten(powers, condition):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        m, n = rng.integers(2, 8, 2)
+        A = (rng.standard_normal((m, n)) if seed % 2 else rng.random((m, n))) + 0.0
+        A *= 10.0 ** rng.uniform(*powers, n)
+        A[:, 0] /= np.abs(A[:, 0]).max()  # so that f(x) is not huge, whatever the others are
+        b = rng.standard_normal(m)
+        one, many = nnls(A, b, **{condition: 1.0}), nnls(A, b[:, None], **{condition: 1.0})
+        assert one.proven
+        assert np.isfinite(one.dual).all()
+        assert one.gap <= 1e-6 * (b @ b + A[:, 0] @ A[:, 0])
+        assert many.gap[0] <= 1e-6 * (b @ b + A[:, 0] @ A[:, 0])
+        assert one.x.sum() <= 1.0 + 2.0**-50
+        if condition == "sum_to":
+            assert one.x.sum() == pytest.approx(1.0, rel=1e-15)

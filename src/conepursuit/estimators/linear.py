@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from conepursuit.arrays import EPS, Array, Vector, count, is_number
+from conepursuit.arrays import EPS, Array, Vector, count, is_number, quiet
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.caller import warn_caller
 from conepursuit.estimators.design import centred_blocks, product
@@ -27,9 +27,11 @@ from conepursuit.objectives import (
     Objective,
 )
 from conepursuit.pursuit.algorithms import AMP, FCMP, NNMP, PWMP, Algorithm
+from conepursuit.pursuit.certify import audited
 from conepursuit.pursuit.domains import Cone
 from conepursuit.pursuit.results import State
 from conepursuit.pursuit.solve import minimize
+from conepursuit.pursuit.starts import as_iterate
 from conepursuit.pursuit.steps import AdaptiveStep
 from conepursuit.status import Status
 
@@ -315,14 +317,25 @@ def _by_the_loop(
     keys, gap = list(result.atoms.keys), result.certificate.gap / total
     visited[-1] = keys, result.weights * scale[keys], result.value / total, gap
     path = _path(visited, atoms.n_atoms)
-    coef = result.coef * scale
-    proven = result.certificate.proven
-    return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path, proven)
+    coef, said = result.coef * scale, result.certificate
+    if (scale != 1).any():  # rounding has made other columns of X: the proof is about those
+        whole = Cone(Dictionary(X))
+        said = audited(objective, whole, as_iterate(objective, whole, coef))[1]
+    gap = said.gap / total
+    return LinearFit(coef, 0.0, gap, result.status, result.n_iter, path, bool(said.proven))
 
 
+@quiet
 def _lengths(X: Any, weights: Vector, centred: bool) -> Vector:
-    """Return the weighted norms of the columns, minus their means if `centred`."""
+    """Return the weighted norms of the columns, minus their means if `centred`.
+
+    Where squares overflow it is the largest entry instead.
+    """
     squares = np.asarray((X * X if isinstance(X, np.ndarray) else X.power(2)).T @ weights)
+    if not np.isfinite(squares).all():
+        return np.asarray(
+            abs(X).max(axis=0).todense() if sparse.issparse(X) else abs(X).max(axis=0)
+        )
     if not centred:
         return np.sqrt(squares)
     sums = np.asarray(X.T @ weights)

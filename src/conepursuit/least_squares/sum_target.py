@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import EPS, Vector, norm
+from conepursuit.arrays import EPS, Array, Vector, norm
 from conepursuit.kernels import least_squares as kernels
 from conepursuit.least_squares.audit import lost_to_weights
 from conepursuit.least_squares.many import GRAM_ATOMS
 from conepursuit.least_squares.one_target import fit_one
+from conepursuit.least_squares.sum_hull import shortest_in_hull, tilted_sum_gap
 from conepursuit.least_squares.sum_kernels import SumFits, SumKernels, WeightSum
 from conepursuit.least_squares.survey import survey
 from conepursuit.linear import check_finite, is_operator, is_sparse, matvec, rmatvec
@@ -30,6 +31,9 @@ MOST_FITS = 60
 
 CLOSE_TO_SUM = 8 * EPS
 """The sum of an ordinary fit is s if it differs by no more than this share of the target's size."""
+
+LOOSE = 1e-9
+"""A larger gap than this share of ||b||^2 and ||r||^2 is worth an ordinary fit in other units."""
 
 FARTHEST = 400
 """Data are measured in units in which b is at most 2 to this power times the size of s A.
@@ -91,8 +95,26 @@ def _fit_in_units(
 ) -> NNLSResult:
     """Fit one target whose units are safe."""
     fit = _by_kernel(matrix, b, total, max_steps)
-    if fit is not None:
+    if fit is None:
+        fit = _by_ordinary_fits(matrix, b, total, inexact, max_steps)
+    if not isinstance(matrix, np.ndarray) or fit.gap <= LOOSE * max(norm(b), fit.rnorm) ** 2:
         return fit
+    # Atoms of very different norms: their own units, and a bound in which each counts in its own.
+    with np.errstate(all="ignore"):
+        x = shortest_in_hull(matrix, b, total, atom_norms(matrix, b), max_steps)
+        proofs = [SumProof(matrix, b, weights, total) for weights in (fit.x, x)]
+        for proof in proofs:
+            proof.tilt(matrix)
+    better = min(proofs, key=lambda proof: proof.gap)
+    if not better.gap < fit.gap:
+        return fit
+    return better.result(fit.status, fit.n_iter)
+
+
+def _by_ordinary_fits(
+    matrix: Any, b: Vector, total: WeightSum, inexact: float, max_steps: int
+) -> NNLSResult:
+    """Fit one target by ordinary non-negative least squares."""
     steps = 0
     if total.at_most:
         fit = fit_one(matrix, b, None, inexact, matrix.shape[1], max_steps, 0.0)
@@ -154,8 +176,17 @@ class SumProof:
             self.slopes, noise * length * norms, 0.0, self.x, total.s, total.at_most, distance
         )
         self.gap = min(gap, (0.5 + 4.0 * EPS) * (length + distance) ** 2)
+        self._length, self._distance, self._norms, self._r = length, distance, norms, r
         scale = reach * (norm(b) + total.s * float(norms.max()))
         self._enough = 0.5 * resolution(len(b)) * scale
+
+    def tilt(self, matrix: Array) -> None:
+        """Try a bound that holds where the norms of the atoms differ by many powers of ten."""
+        gap = tilted_sum_gap(
+            matrix, self.x, self._r, self.slopes, self._norms, self.total, self._length,
+            self._distance,
+        )  # fmt: skip
+        self.gap = min(self.gap, gap)
 
     @property
     def fine(self) -> bool:

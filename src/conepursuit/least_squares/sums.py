@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.kernels.constants import REDO
 from conepursuit.least_squares.many import ManyTargets
 from conepursuit.least_squares.sum_kernels import SumFits, SumKernels, WeightSum
-from conepursuit.least_squares.sum_target import fit_one_sum
+from conepursuit.least_squares.sum_target import LOOSE, fit_one_sum
 from conepursuit.matrix_fits.results import NNLSResult
 
 
@@ -54,7 +55,19 @@ class ManySums(ManyTargets):
 
     def kernel_for(self, matrix: Array) -> tuple[Callable[..., None] | None, None]:
         known = SumKernels.of(matrix, self.total, self.max_steps)
-        return None if known is None else known.for_many(), None
+        if known is None:
+            return None, None
+        kernel = known.for_many()
+
+        def fit(targets: Array, *out: Array) -> None:
+            kernel(targets, *out)
+            rnorm, gap, code = out[3], out[4], out[6]
+            with np.errstate(over="ignore"):
+                for i in np.flatnonzero(gap > LOOSE * rnorm**2):
+                    if gap[i] > LOOSE * float(targets[i] @ targets[i]):
+                        code[i] = REDO
+
+        return fit, None
 
     def fit_alone(
         self, matrix: Any, b: Vector, start: Vector | None, name: str, gram: Array | None
