@@ -34,38 +34,54 @@ ROOT = Path(__file__).resolve().parent.parent
 KNOWN = Path(__file__).with_name("known_mutants.toml")
 NOT_COPIED = (".*", "build", "out", "shared", "__pycache__")
 
-FUZZ = "tests/test_fuzz.py"
+
+def fuzz(*groups: str) -> tuple[str, ...]:
+    """Return the tests that are a short fuzz of some groups of calls."""
+    return tuple(f"tests/test_fuzz.py::test_a_short_fuzz_finds_nothing[{name}]" for name in groups)
+
+
+GRAM = (
+    "tests/least_squares/test_gram_gaps.py", "tests/least_squares/test_gram_proofs.py",
+    "tests/least_squares/test_nnls.py", *fuzz("gram"),
+)  # fmt: skip
+SUMS = (
+    "tests/least_squares/test_tiny_sums.py", "tests/least_squares/test_sums.py", *fuzz("sums"),
+)  # fmt: skip
 SQUARES = (
-    "tests/least_squares/test_gram_gaps.py", "tests/least_squares/test_sharp_proofs.py",
-    "tests/least_squares/test_nnls.py", "tests/least_squares/test_nnls_many.py",
-    "tests/least_squares/test_rounding.py", "tests/least_squares/test_sums.py",
+    "tests/least_squares/test_sharp_proofs.py", "tests/least_squares/test_nnls.py",
+    "tests/least_squares/test_nnls_many.py", "tests/least_squares/test_rounding.py", *fuzz("nnls"),
 )  # fmt: skip
-OTHERS = (
-    "tests/pursuit/test_certificates.py", "tests/loss_fits/test_hard_losses.py",
-    "tests/loss_fits/test_nnfit.py", "tests/loss_fits/test_stationary.py",
+FITS = (
+    "tests/loss_fits/test_stationary.py", "tests/loss_fits/test_hard_losses.py",
+    "tests/loss_fits/test_nnfit.py", *fuzz("nnfit"),
 )  # fmt: skip
-AUDITS = ("tests/pursuit/test_hard_cases.py", *OTHERS, "tests/objectives")
+AUDITS = (
+    "tests/pursuit/test_hard_cases.py", "tests/pursuit/test_certificates.py", "tests/objectives",
+    *fuzz("audits", "own", "minimize"), *FITS,
+)  # fmt: skip
+KERNELS = ("tests/loss_fits/test_many_targets_kernel.py", "tests/objectives", *FITS)
 PYTHON, CPP = "src/conepursuit/", "cpp/"
 TESTS = {
     f"{PYTHON}pursuit/certify.py": AUDITS,
-    f"{PYTHON}loss_fits/last_step.py": OTHERS,
+    f"{PYTHON}loss_fits/last_step.py": FITS,
     f"{PYTHON}least_squares/proofs.py": SQUARES,
-    f"{PYTHON}least_squares/gram.py": SQUARES[:3],
-    f"{PYTHON}least_squares/sum_target.py": SQUARES[-1:],
-    f"{PYTHON}least_squares/audit.py": SQUARES[2:],
+    f"{PYTHON}least_squares/gram.py": GRAM,
+    f"{PYTHON}least_squares/gram_proofs.py": GRAM,
+    f"{PYTHON}least_squares/sum_target.py": SUMS,
+    f"{PYTHON}least_squares/audit.py": (*SQUARES, *SUMS),
     f"{PYTHON}objectives/entrywise.py": AUDITS,
     f"{PYTHON}objectives/glm.py": AUDITS,
     f"{PYTHON}objectives/divergence.py": AUDITS,
     f"{PYTHON}objectives/composite.py": AUDITS,
     f"{PYTHON}objectives/quadratic.py": AUDITS,
-    f"{PYTHON}rounding.py": (*SQUARES, *AUDITS),
-    f"{CPP}least_squares/certificate.hpp": ("tests/test_kernels.py", *SQUARES),
-    f"{CPP}least_squares/few_atoms.hpp": SQUARES[2:],
-    f"{CPP}loss_fits/certificate.hpp": ("tests/loss_fits/test_many_targets_kernel.py", *OTHERS),
-    f"{CPP}loss_fits/divergences.hpp": ("tests/loss_fits/test_many_targets_kernel.py", *OTHERS),
-    f"{CPP}loss_fits/allowance.hpp": ("tests/loss_fits/test_many_targets_kernel.py", *OTHERS),
+    f"{PYTHON}rounding.py": ("tests/test_rounding_constants.py", *SQUARES, *SUMS),
+    f"{CPP}least_squares/certificate.hpp": SQUARES,
+    f"{CPP}least_squares/few_atoms.hpp": SQUARES,
+    f"{CPP}loss_fits/certificate.hpp": KERNELS,
+    f"{CPP}loss_fits/divergences.hpp": KERNELS,
+    f"{CPP}loss_fits/allowance.hpp": KERNELS,
 }
-"""The files that are changed, and the tests of each, to which the short fuzz is added."""
+"""The files that are changed, and the tests of each, in the order in which they run."""
 
 SWAPPED: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div,), ast.Div: (ast.Mult,),
@@ -216,7 +232,7 @@ class Tree:
         try:
             if mutant.path.startswith(CPP) and not self.compiles():
                 return "not compiled"
-            passed = self.passes((*TESTS[mutant.path], FUZZ), limits[mutant.path])
+            passed = self.passes(TESTS[mutant.path], limits[mutant.path])
             return "survived" if passed else "killed"
         finally:
             self.write(mutant.path, original)
@@ -260,12 +276,12 @@ class Tree:
 def limits_of(tree: Tree, paths: set[str]) -> dict[str, float]:
     """Return the limit in seconds of each file: five times what its tests take unchanged."""
     taken: dict[str, float] = {}
-    for test in sorted({FUZZ}.union(*(TESTS[path] for path in paths))):
+    for test in sorted({test for path in paths for test in TESTS[path]}):
         began = monotonic()
         if not tree.passes((test,), None):
             sys.exit(f"without any change {test} fails")
         taken[test] = monotonic() - began
-    return {path: 30 + 5 * sum(taken[test] for test in (*TESTS[path], FUZZ)) for path in paths}
+    return {path: 30 + 5 * sum(taken[test] for test in TESTS[path]) for path in paths}
 
 
 def main() -> int:
