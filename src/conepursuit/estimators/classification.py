@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, check_stored
 from conepursuit.estimators.design import (
     checked_design,
     is_lazy,
@@ -48,6 +48,7 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         if is_lazy(X):
             X, y = checked_design(self, X, y)
         else:
+            check_stored(X, "X")
             X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
         check_classification_targets(y)
         weights = None

@@ -8,9 +8,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from conepursuit.arrays import check_stored
+
 
 def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
     """Return the data, with 0 for missing entries, and their weights, None if all are one."""
+    check_stored(entry_weight, "entry_weight")
     if sparse.issparse(X):
         if np.isnan(X.data).any():
             raise ValueError(

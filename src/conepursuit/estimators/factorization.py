@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from conepursuit.arrays import Array, as_float_array, inside, is_number
+from conepursuit.arrays import Array, as_float_array, check_stored, inside, is_number
 from conepursuit.callbacks import close
 from conepursuit.checkpoints import Saved
 from conepursuit.estimators.entries import observed_entries
@@ -351,6 +351,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         lazy = is_dask(weights)
         if not lazy:
             sorts = ("csr", "csc")
+            check_stored(W, "W")
             weights = check_array(W, dtype=np.float64, accept_sparse=sorts, input_name="W")
         if weights.shape[1] != len(self.components_):
             raise ValueError(
@@ -375,6 +376,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         """Return the data, checked."""
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)
+        check_stored(X, "X")
         X = validate_data(
             self,
             X,

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from conepursuit.arrays import Array
+from conepursuit.arrays import Array, check_stored
 from conepursuit.estimators.design import checked_design, is_lazy, lazily
 from conepursuit.estimators.linear import (
     LinearFit,
@@ -30,6 +30,7 @@ class LinearPredictor(BaseEstimator):
     def _linear(self, X: Any) -> Array:
         """Return X coef' + intercept."""
         check_is_fitted(self)
+        check_stored(X, "X")
         X = validate_data(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
@@ -194,6 +195,7 @@ def checked(
     if is_lazy(X):
         X, y = checked_design(estimator, X, y, multi_output=multi_output, y_numeric=True)
     else:
+        check_stored(X, "X")
         X, y = validate_data(
             estimator, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True,
             multi_output=multi_output,
