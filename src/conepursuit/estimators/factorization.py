@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 
 from conepursuit.arrays import Array, as_float_array, check_stored, inside, is_number
 from conepursuit.callbacks import close
-from conepursuit.checkpoints import Saved
+from conepursuit.checkpoints import Saved, named_if_saved
 from conepursuit.estimators.entries import observed_entries
 from conepursuit.estimators.greedy import RULES, GreedyFactorization, Run, refuse_negative
 from conepursuit.estimators.lazy_factorization import lazy_matrix, refuse_lazy, refuse_weights
@@ -272,7 +272,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
 
         factors: Any = None
         if start is not None:
-            H = self._checked_start(start, data.shape[1]) / root
+            with named_if_saved(start):
+                H = self._checked_start(start, data.shape[1]) / root
             lazy = not isinstance(data, FactorData)
             if lazy and data.divergence and len(H) != self.n_components:
                 raise ValueError(
