@@ -33,8 +33,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def reading(path: Path, what: str) -> Iterator[None]:
     """Make one error that names the file of whatever a library raises while it reads a file.
 
-    What such libraries raise depends on which byte of a damaged file is wrong. Errors that name the
-    file already pass, and those about libraries that are missing.
+    What such libraries raise depends on which byte of a damaged file is wrong. A ValueError that
+    begins with the name of the file passes, and so do errors of the system, which name it too, and
+    those about libraries that are missing.
 
     Parameters
     ----------
@@ -50,9 +51,9 @@ def reading(path: Path, what: str) -> Iterator[None]:
     except MemoryError as error:
         raise ValueError(f"{path} takes more memory than there is. {error}".strip()) from None
     except Exception as error:
-        if getattr(error, "filename", None) or (
-            isinstance(error, ValueError) and str(path) in str(error)
-        ):
+        begin = str(path.with_suffix(""))  # an image of ENVI's lies beside its header
+        system = isinstance(error, OSError) and error.filename and (error.errno or 0) > 0
+        if system or (isinstance(error, ValueError) and str(error).startswith(begin)):
             raise
         told = str(error) or type(error).__name__
         raise ValueError(f"{path} is not {what}, or is damaged: {told}") from None

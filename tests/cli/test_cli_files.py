@@ -427,7 +427,7 @@ def test_weights_in_json_of_another_problem_are_not_audited(capsys):
     assert main(["solve", "A.npy", "b.npy", "--certify", "x.json"]) == 2
     save("x.json", "[1, 2]")
     assert main(["solve", "A.npy", "b.npy", "--certify", "x.json"]) == 2
-    assert capsys.readouterr().err.count("x.json must be what conepursuit solve --out wrote") == 2
+    assert capsys.readouterr().err.count("x.json is not what conepursuit solve --out wrote") == 2
 
 
 def test_json_and_csv_keep_every_digit():

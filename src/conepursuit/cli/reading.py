@@ -164,9 +164,7 @@ def _load(path: Path, file: IO[bytes], name: str | None, given: str) -> Any:
         if kind == ".mtx":
             from scipy.io import mminfo, mmread
 
-            stream = SimpleNamespace(
-                read=file.read
-            )  # SciPy aborts if it cannot seek back at its end
+            stream = _text_of(file)
             check_held(path, file, mminfo(stream)[2] // 2)  # symmetric ones hold half their entries
             return as_numbers(mmread(stream), given)
         if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
@@ -177,6 +175,18 @@ def _load(path: Path, file: IO[bytes], name: str | None, given: str) -> Any:
         if not isinstance(loaded, np.ndarray):
             loaded = _chosen(path, file, loaded, name)
         return as_numbers(loaded, given)
+
+
+def _text_of(file: IO[bytes]) -> Any:
+    """Return what SciPy reads text from; it crashes at a zero byte, and where it seeks back."""
+
+    def read(size: int) -> bytes:
+        part = file.read(size)
+        if b"\0" in part:
+            raise ValueError("it holds a zero byte, and is no text")
+        return part
+
+    return SimpleNamespace(read=read)
 
 
 def check_held(path: Path, file: IO[bytes], size: int) -> None:
