@@ -46,11 +46,9 @@ def _stored_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
     M.eliminate_zeros()
     if not M.nnz:
         raise ValueError("no entry of X counts: entry_weight stores none that is positive.")
-    pattern = sparse.csr_array((np.ones(M.nnz), M.indices, M.indptr), M.shape)
-    shifted = sparse.csr_array(pattern + X.multiply(pattern))  # so that zeros stay stored
-    shifted.sort_indices(), M.sort_indices()
-    shifted.data -= 1.0
-    return shifted, M
+    M.sum_duplicates()
+    held = np.asarray(X[M.nonzero()])  # zeros of X too, which so are stored
+    return sparse.csr_array((held, M.indices, M.indptr), M.shape), M
 
 
 def _checked_weights(given: Any, shape: tuple[int, ...]) -> Any:
