@@ -28,8 +28,14 @@ Vector: TypeAlias = NDArray[np.float64]
 
 
 def is_number(given: Any) -> bool:
-    """Return whether a parameter is a real number; a bool is not."""
-    return isinstance(given, Real) and not isinstance(given, bool)
+    """Return whether a parameter is a real number that a float can be; a bool is not one."""
+    if not isinstance(given, Real) or isinstance(given, bool):
+        return False
+    try:
+        float(given)
+    except OverflowError:  # an integer or a fraction beyond 1.8e308
+        return False
+    return True
 
 
 def is_integer(given: Any) -> bool:

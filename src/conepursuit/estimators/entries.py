@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array
 
-from conepursuit.arrays import check_stored
+from conepursuit.estimators.checking import checked_array
 
 
 def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
     """Return the data, with 0 for missing entries, and their weights, None if all are one."""
-    check_stored(entry_weight, "entry_weight")
     if sparse.issparse(X):
         if np.isnan(X.data).any():
             raise ValueError(
@@ -27,8 +25,8 @@ def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
         return X, None
     M = np.ones(X.shape)
     if entry_weight is not None:
-        given = entry_weight.toarray() if sparse.issparse(entry_weight) else entry_weight
-        M = _checked_weights(given, X.shape)
+        M = _checked_weights(entry_weight, X.shape)
+        M = M.toarray() if sparse.issparse(M) else M
     M = np.where(missing, 0.0, M)
     if not M.any():
         raise ValueError("no entry of X counts: all are NaN or have weight 0.")
@@ -55,9 +53,7 @@ def _checked_weights(given: Any, shape: tuple[int, ...]) -> Any:
     """Return weights of all entries, non-negative and of the shape of X."""
     if np.shape(given) != shape:
         raise ValueError(f"entry_weight must have the shape of X, {shape}; got {np.shape(given)}.")
-    M = check_array(
-        given, accept_sparse="csr", dtype=np.float64, allow_nd=True, input_name="entry_weight"
-    )
+    M = checked_array(given, "entry_weight", accept_sparse="csr", dtype=np.float64, allow_nd=True)
     least = M.data.min(initial=0.0) if sparse.issparse(M) else M.min()
     if least < 0:
         raise ValueError(f"entry_weight must not be negative; the least is {least:g}.")

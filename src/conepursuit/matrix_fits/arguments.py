@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array, inside
+from conepursuit.arrays import Array, Vector, as_real_array, inside, is_number
 from conepursuit.checkpoints import Saved, named_if_saved
 from conepursuit.labels import aligned, check_dimensions, column_labels, row_labels
 from conepursuit.linear import (
@@ -80,7 +80,7 @@ def as_vector(target: Array) -> Vector:
 
 def tolerance(tol: Any) -> float:
     """Return `tol` as a float; raise a ValueError if it is no number or negative."""
-    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
+    if not is_number(tol) or not tol >= 0:
         raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
     return float(tol)
 
