@@ -35,8 +35,14 @@ gap that is not proven.
 
 
 def is_number(given: Any) -> bool:
-    """Return whether a parameter is a real number; a bool is not."""
-    return isinstance(given, Real) and not isinstance(given, bool)
+    """Return whether a parameter is a real number that a float can be; a bool is not one."""
+    if not isinstance(given, Real) or isinstance(given, bool):
+        return False
+    try:
+        float(given)
+    except OverflowError:  # an integer or a fraction beyond 1.8e308
+        return False
+    return True
 
 
 def is_integer(given: Any) -> bool:
@@ -208,3 +214,56 @@ def count(number: Any, name: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"{name} must be a positive integer; got {number!r}.")
     return min(int(number), NO_LIMIT)
+
+
+def check_stored(data: Any, name: str) -> None:
+    """Raise a ValueError if a sparse matrix says that entries lie outside it.
+
+    SciPy and the kernels trust the indices of a sparse matrix, and would read and write memory that
+    is not theirs. What enters the library is checked once; data that are not sparse are passed.
+    """
+    known = type(data) is not np.ndarray and hasattr(data, "tocsr") and hasattr(data, "format")
+    wrong = _misplaced(data) if known else None
+    if wrong is not None:
+        raise ValueError(
+            f"{name} is a damaged sparse matrix: {wrong}. Make it again from its rows, columns and "
+            "entries."
+        )
+
+
+def _misplaced(matrix: Any) -> str | None:
+    """Return in words what is wrong with where a sparse matrix stores its entries."""
+    if matrix.format == "lil":
+        lengths = [len(row) for row in matrix.rows]
+        if len(lengths) != matrix.shape[0] or lengths != [len(row) for row in matrix.data]:
+            return "it has not as many columns as entries in each row"
+        columns = np.array([j for row in matrix.rows for j in row])
+        return _outside(columns, matrix.shape[1], len(columns))
+    if matrix.format == "coo":
+        n = len(matrix.data)
+        found = (_outside(i, k, n) for i, k in zip(matrix.coords, matrix.shape, strict=True))
+        return next(filter(None, found), None)
+    if matrix.format not in ("csr", "csc", "bsr"):
+        return None  # of the others, no entry can lie outside
+    sides = zip((1, *matrix.shape)[-2:], getattr(matrix, "blocksize", (1, 1)), strict=True)
+    rows, columns = (n // size for n, size in sides)
+    lines, limit = (columns, rows) if matrix.format == "csc" else (rows, columns)
+    ends, places = matrix.indptr, matrix.indices
+    rising = ends.ndim == 1 and len(ends) == lines + 1 and ends[0] == 0 and ends[-1] <= len(places)
+    if not rising or (ends[1:] < ends[:-1]).any():
+        return f"its indptr must rise from 0 to at most {len(places)} in {lines} steps"
+    return _outside(places, limit, len(matrix.data))
+
+
+def _outside(indices: Array, limit: int, n: int) -> str | None:
+    """Return in words which of n indices is not from 0 to below a limit."""
+    if indices.shape != (n,):
+        return f"it has indices of shape {indices.shape} for {n} entries"
+    if not n:
+        return None
+    if indices.dtype.kind not in "iu":
+        return f"its indices must be integers; got the type {indices.dtype}"
+    least, most = int(indices.min()), int(indices.max())
+    if least >= 0 and most < limit:
+        return None
+    return f"its indices must be from 0 to {limit - 1}; got {least if least < 0 else most}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from os import PathLike
 from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any, Protocol
+from warnings import warn
 
 import numpy as np
 
-from conepursuit.files import replacing
+from conepursuit.files import reading, replacing
 
 VERSION = 1
 """The version of the files that are written; those of a newer one are refused."""
@@ -49,6 +52,16 @@ class Saved(SimpleNamespace):
             )
 
 
+@contextmanager
+def named_if_saved(start: Any) -> Iterator[None]:
+    """Name the file in the errors of whatever is made of a start, if that is a checkpoint."""
+    if not isinstance(start, Saved):
+        yield
+        return
+    with reading(start.path, "a checkpoint of this problem"):
+        yield
+
+
 class Checkpoint:
     """Keep the state of a run in a file, from which it goes on after a crash.
 
@@ -59,9 +72,14 @@ class Checkpoint:
         end of the process in the middle leaves the one before.
     seconds : float
         Least time between two writes; up to so many seconds of work are lost where a process is
-        killed. The first two states of a run are written whatever the time, so that a folder or
-        atoms that cannot be written are found at once, and so is the last one, after Ctrl-C and
-        errors too.
+        killed. The first two states of a run are written whatever the time, so that atoms that
+        cannot be written are found at once, and so is the last one, after Ctrl-C and errors too.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once in a run, if the file cannot be written, as on a disk that is full. The run goes on,
+        and so do the attempts.
 
     Notes
     -----
@@ -101,12 +119,12 @@ class Checkpoint:
     def _begin(self) -> None:
         """Prepare for the first state of a run."""
         self._last: Savable | None = None  # not yet written
-        self._n_written, self._when = 0, -inf
+        self._n_tried, self._when, self._warned = 0, -inf, False
 
     def __call__(self, state: Savable) -> None:
         """Take the state of a run, and write it if the last write was long ago."""
         self._last = state
-        if self._n_written < 2 or monotonic() - self._when >= self.seconds:
+        if self._n_tried < 2 or monotonic() - self._when >= self.seconds:
             self._write_last()
 
     def close(self) -> None:
@@ -117,9 +135,21 @@ class Checkpoint:
 
     def _write_last(self) -> None:
         assert self._last is not None
-        self.write(**self._last.saved())
-        self._last, self._when = None, monotonic()
-        self._n_written += 1
+        entries = self._last.saved()
+        self._n_tried += 1
+        try:
+            self.write(**entries)
+            self._last = None
+        except OSError as error:
+            warned, self._warned = self._warned, True
+            if not warned:
+                warn(
+                    f"the checkpoint {self.path} cannot be written, and the run goes on without "
+                    f"it: {error}. It is tried again.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        self._when = monotonic()
 
     def write(self, kind: str, **entries: Any) -> None:
         """Replace the file by one with these numbers, strings and arrays, whatever the time.
@@ -150,27 +180,20 @@ class Checkpoint:
         written by a newer version of this library.
         """
         place = Path(path)
-        with place.open("rb") as raw:
-            try:
-                file = np.load(raw, allow_pickle=False)
-                entries = dict(file.items()) if isinstance(file, np.lib.npyio.NpzFile) else {}
-            except Exception as error:  # what zipfile raises depends on which byte is wrong
+        with place.open("rb") as raw, reading(place, "a checkpoint"):
+            file = np.load(raw, allow_pickle=False)
+            entries = dict(file.items()) if isinstance(file, np.lib.npyio.NpzFile) else {}
+            if MARK not in entries:
+                raise ValueError(f"it holds {', '.join(entries) or 'one array'}")
+            version = int(entries.pop(MARK))
+            if version > VERSION:
                 raise ValueError(
-                    f"{place} is no checkpoint, or a damaged one ({type(error).__name__}: "
-                    f"{error}). Give a file as conepursuit.Checkpoint has written it."
-                ) from error
-        if MARK not in entries:
-            raise ValueError(
-                f"{place} is no checkpoint; it holds {', '.join(entries) or 'one array'}. Give a "
-                "file that conepursuit.Checkpoint has written."
-            )
-        version = int(entries.pop(MARK))
-        if version > VERSION:
-            raise ValueError(
-                f"{place} is a checkpoint of version {version}, written by a newer conepursuit; "
-                f"this one reads versions up to {VERSION}. Update conepursuit."
-            )
-        plain = {
-            name: value.item() if value.ndim == 0 else value for name, value in entries.items()
-        }
-        return Saved(path=place, **plain)
+                    f"{place} is a checkpoint of version {version}, written by a newer "
+                    f"conepursuit; this one reads versions up to {VERSION}. Update conepursuit."
+                )
+            plain = {
+                name: value.item() if value.ndim == 0 else value for name, value in entries.items()
+            }
+            if not isinstance(plain.get("kind"), str):
+                raise ValueError("it does not say what made it")
+            return Saved(**{**plain, "path": place})

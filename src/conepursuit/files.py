@@ -1,4 +1,4 @@
-"""Files that are written under another name and renamed, so that an interrupt leaves no half."""
+"""Files: written under another name and renamed, so that an interrupt leaves no half, and read."""
 
 from __future__ import annotations
 
@@ -27,3 +27,33 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Make one error that names the file of whatever a library raises while it reads a file.
+
+    What such libraries raise depends on which byte of a damaged file is wrong. A ValueError that
+    begins with the name of the file passes, and so do errors of the system, which name it too, and
+    those about libraries that are missing.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    what : str
+        What it should be, as "a .npz file".
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except MemoryError as error:
+        raise ValueError(f"{path} takes more memory than there is. {error}".strip()) from None
+    except Exception as error:
+        begin = str(path.with_suffix(""))  # an image of ENVI's lies beside its header
+        system = isinstance(error, OSError) and error.filename and (error.errno or 0) > 0
+        if system or (isinstance(error, ValueError) and str(error).startswith(begin)):
+            raise
+        told = str(error) or type(error).__name__
+        raise ValueError(f"{path} is not {what}, or is damaged: {told}") from None

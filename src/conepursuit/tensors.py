@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, check_stored
 
 BLOCK = 1 << 18
 """Non-zeros of a sparse tensor that are treated at a time; work space is this times k."""
@@ -266,6 +266,7 @@ class SparseTensor:
             )
         if np.dtype(T.dtype).kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; got dtype {T.dtype}.")
+        check_stored(T, name)
         T = T if hasattr(T, "coords") else T.tocoo()
         shape = tuple(int(n) for n in T.shape)
         indices: Any = np.array(T.coords)

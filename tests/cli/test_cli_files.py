@@ -427,7 +427,7 @@ def test_weights_in_json_of_another_problem_are_not_audited(capsys):
     assert main(["solve", "A.npy", "b.npy", "--certify", "x.json"]) == 2
     save("x.json", "[1, 2]")
     assert main(["solve", "A.npy", "b.npy", "--certify", "x.json"]) == 2
-    assert capsys.readouterr().err.count("x.json must be what conepursuit solve --out wrote") == 2
+    assert capsys.readouterr().err.count("x.json is not what conepursuit solve --out wrote") == 2
 
 
 def test_json_and_csv_keep_every_digit():
@@ -538,6 +538,95 @@ def test_archives_are_measured_before_they_are_inflated(monkeypatch):
     sparse.save_npz("sparse.npz", sparse.csc_array(np.ones((400, 400))))
     with pytest.raises(ValueError, match=r"^sparse.npz holds numbers that take"):
         read("sparse.npz")
+
+
+def hostile(kind, **parts):
+    """Write a sparse .npz file with some of its arrays changed."""
+    A = sparse.random_array((60, 60), density=0.3, rng=np.random.default_rng(0))
+    sparse.save_npz("x.npz", sparse.coo_array(A).asformat(kind))
+    with np.load("x.npz") as file:
+        held = {key: value.copy() for key, value in file.items()}
+    for name, change in parts.items():
+        held[name] = change(held[name])
+    np.savez("x.npz", **held)
+
+
+def far(indices):
+    return np.where(np.arange(len(indices)) % 7 == 3, 10**6, indices)
+
+
+HOSTILE = {
+    "csr indices": ("csr", {"indices": far}),
+    "csc indices": ("csc", {"indices": far}),
+    "csc indptr": ("csc", {"indptr": far}),
+    "csr last of indptr": ("csr", {"indptr": lambda ends: np.append(ends[:-1], -1)}),
+    "bsr indices": ("bsr", {"indices": lambda indices: indices - 3}),
+    "coo row": ("coo", {"row": far}),
+    "no format": ("csr", {"format": lambda given: np.array(3)}),
+    "another format": ("csr", {"format": lambda given: np.array("lil")}),
+    "shape": ("csr", {"shape": lambda shape: -shape}),
+    "shape of text": ("csr", {"shape": lambda shape: np.array("ab")}),
+    "few data": ("csr", {"data": lambda data: data[:5]}),
+}
+
+
+@pytest.mark.parametrize("command", ["solve", "factorize"])
+@pytest.mark.parametrize("damage", HOSTILE)
+def test_sparse_files_with_wrong_indices_are_refused(damage, command, capfd):
+    kind, parts = HOSTILE[damage]
+    hostile(kind, **parts)
+    save("b.csv", "1\n" * 60)
+    arguments = ["x.npz", "b.csv"] if command == "solve" else ["x.npz", "--components", "2"]
+    assert main([command, *arguments]) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("conepursuit: x.npz is")
+    assert error.count("\n") == 1
+
+
+CLAIMS = {
+    "a dense .mtx": ("x.mtx", b"%%MatrixMarket matrix array real general\n100000 100000\n1\n2\n"),
+    "a sparse .mtx": (
+        "x.mtx", b"%%MatrixMarket matrix coordinate real general\n9 9 1000000000000\n1 1 2\n",
+    ),
+    "a .mtx of 10^30 rows": (
+        "x.mtx", b"%%MatrixMarket matrix array real general\n" + b"1" * 30 + b" 1\n1\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["", *COMPRESSED])
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_a_file_claims_is_held_against_its_size(claim, suffix, capfd):
+    name, content = CLAIMS[claim]
+    Path(name).write_bytes(content)
+    given = compress(name, suffix) if suffix else name
+    with pytest.raises(ValueError, match=f"^{given} is not a Matrix Market file, or is damaged"):
+        read(given)
+    assert not any(capfd.readouterr())
+
+
+@pytest.mark.parametrize("shape", [(-1, 2), (2, -1), (-2, -3), (10**9, 10**9), (10**30,)])
+@pytest.mark.parametrize("suffix", ["", *COMPRESSED])
+def test_shapes_of_npy_that_cannot_be_are_refused(shape, suffix):
+    with open("x.npy", "wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(48))
+    given = compress("x.npy", suffix) if suffix else "x.npy"
+    with pytest.raises(ValueError, match=f"^{given} is not a .npy file, or is damaged"):
+        read(given)
+
+
+@pytest.mark.parametrize("at", ["start", "end"])
+def test_a_large_matrix_market_file_that_is_damaged_ends_in_one_error(at):
+    # SciPy aborts if it cannot go back in a file of which it has read a part
+    lines = ["1.5"] * 10**6
+    lines[0 if at == "start" else -1] = "x"
+    save("x.mtx", "%%MatrixMarket matrix array real general\n1000 1000\n" + "\n".join(lines))
+    with pytest.raises(
+        ValueError, match=r"^x.mtx is not a Matrix Market file, or is damaged: Line"
+    ):
+        read("x.mtx")
 
 
 def test_targets_of_audited_weights_are_matched_by_name(capsys):

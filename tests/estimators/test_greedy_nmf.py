@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conepursuit import GreedyNMF, certify_nnls
 from conepursuit.datasets import load_cbcl_faces, load_reuters
+from conepursuit.estimators.entries import observed_entries
 
 FOLDER = os.environ.get("CONEPURSUIT_DATA")
 needs_data = pytest.mark.skipif(FOLDER is None, reason="CONEPURSUIT_DATA names no data folder")
@@ -144,6 +145,18 @@ def test_a_sparse_weight_leaves_out_what_it_does_not_store():
     np.testing.assert_allclose(
         W, other.transform(X, entry_weight=seen.astype(float)), atol=1e-6 * W.max()
     )
+
+
+def test_sparse_entries_that_count_keep_every_digit():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((30, 20), density=0.3, rng=rng, format="csr")
+    weight = sparse.random_array((30, 20), density=0.5, rng=rng, format="csc")
+    X.data *= 1e-18 * 10.0 ** rng.integers(-9, 9, X.nnz)
+    found, M = observed_entries(X, weight)
+    assert (found.toarray() == np.where(weight.toarray() > 0, X.toarray(), 0.0)).all()
+    assert (M.toarray() == weight.toarray()).all()
+    assert found.nnz == weight.nnz  # zeros are stored where they count
+    assert GreedyNMF(2).fit(X, entry_weight=weight).components_.any()
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["array", "sparse"])

@@ -220,14 +220,14 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path):
     whole = path.read_bytes()
     for n_bytes in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:n_bytes])
-        with pytest.raises(ValueError, match="no checkpoint, or a damaged one"):
+        with pytest.raises(ValueError, match=r"run.npz is not a checkpoint, or is damaged"):
             Checkpoint.load(path)
     np.savez(path, x=Y)
-    with pytest.raises(ValueError, match="no checkpoint; it holds x"):
+    with pytest.raises(ValueError, match="is not a checkpoint, or is damaged: it holds x"):
         Checkpoint.load(path)
     with path.open("wb") as file:
         np.save(file, Y)
-    with pytest.raises(ValueError, match="no checkpoint; it holds one array"):
+    with pytest.raises(ValueError, match="is not a checkpoint, or is damaged: it holds one array"):
         Checkpoint.load(path)
     with pytest.raises(FileNotFoundError):
         Checkpoint.load(tmp_path / "missing.npz")

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from conepursuit.arrays import Array, Vector, norm
+from conepursuit.arrays import Array, Vector, as_float_array, check_stored, norm
 from conepursuit.atoms.base import Atoms, AtomSet, is_index, packed_keys, unpacked_keys
 from conepursuit.atoms.table import Table
 from conepursuit.linear import gram, matvec, rmatvec
@@ -147,11 +147,14 @@ class Vectors(Atoms):
         rows, size = saved.rows, self.row_size(self.shape)
         if hasattr(saved, "columns"):
             parts = (rows, saved.columns, saved.ends)
-            rows = sparse.csr_array(parts, shape=(len(saved.keys), size))
+            rows = sparse.csr_array(parts, shape=(len(saved.keys), size), dtype=np.float64)
+            check_stored(rows, "the atoms in it")
+        else:
+            rows = as_float_array(rows, "the atoms in it")
         if rows.shape != (len(saved.keys), size):
             raise ValueError(
-                f"the atoms of {saved.path} have {rows.shape[1]} numbers each, those of this "
-                f"problem {size}: it is the checkpoint of another problem."
+                f"its atoms have {rows.shape[-1]} numbers each, those of this problem {size}: it "
+                "is the checkpoint of another problem."
             )
         slots = np.arange(len(saved.keys), dtype=np.intp)
         return type(self)(self.shape, unpacked_keys(saved.keys), Table.of(rows), slots)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from unicodedata import category
 
 DONE, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 """The exit codes."""
@@ -72,7 +73,16 @@ def described(error: ValueError | OSError) -> str:
     return str(error)
 
 
+def printable(text: str) -> str:
+    """Return a text with escapes, such such as an x1b, in place of what is no character to be seen.
+
+    A terminal obeys control characters, and few formats of files take them in names.
+    """
+    seen = (c if c.isprintable() or category(c) == "Zs" else repr(c)[1:-1] for c in text)
+    return "".join(seen)
+
+
 def complain(text: str, code: int) -> int:
     """Print one line on stderr and return the exit code."""
-    print("conepursuit:", " ".join(text.split()), file=sys.stderr)
+    print("conepursuit:", printable(" ".join(text.split())), file=sys.stderr)
     return code

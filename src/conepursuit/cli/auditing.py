@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from conepursuit.arrays import Array
-from conepursuit.cli import DONE, NOT_CONVERGED, complain
+from conepursuit.cli import DONE, NOT_CONVERGED, complain, printable
 from conepursuit.cli.display import (
     RELATIVE,
     decrease_in_words,
@@ -61,7 +61,7 @@ def audit(A: str, b: str, x: str, layout: Layout = DETECT, **options: Any) -> in
         words = gap_in_words(gap[0], bool(proven[0]), problem.objective)
         lines = [("gap", words), *relative_in_words(problem, relative[0])]
         lines += [("violation", steepest)]
-        console.print(Group(Text(title, style="bold"), facts(lines)))
+        console.print(Group(Text(printable(title), style="bold"), facts(lines)))
     good = gap <= np.maximum(problem.tolerance * (at_zero - there), PASSING_SHARE * at_zero)
     return _verdict(problem, x, good)
 

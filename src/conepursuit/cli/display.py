@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conepursuit.arrays import Array
+from conepursuit.cli import printable
 from conepursuit.cli.fits import Fit
 from conepursuit.cli.problems import Problem
 from conepursuit.cli.reading import Data
@@ -33,10 +34,10 @@ def table(
     for heading in headings[1:]:
         out.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        out.add_row(*map(Text, row))
+        out.add_row(*(Text(printable(cell)) for cell in row))
     # A title or a caption of rich's own would be as narrow as the table.
     below = [Text(f"  {note}\n")] if note else []
-    return Group(Text(title, style="bold"), out, *below)
+    return Group(Text(printable(title), style="bold"), out, *below)
 
 
 def facts(lines: Sequence[tuple[str, str]]) -> Table:
@@ -45,7 +46,7 @@ def facts(lines: Sequence[tuple[str, str]]) -> Table:
     out.add_column(no_wrap=True)
     out.add_column()
     for name, text in lines:
-        out.add_row(Text(f" {name}", style="bold"), Text(text))
+        out.add_row(Text(f" {name}", style="bold"), Text(printable(text)))
     return out
 
 
@@ -70,7 +71,7 @@ def show_files(console: Console, *files: Data, note: str = "") -> None:
     """Print what tables of text were taken for, a line for each, and a note on all of them."""
     lines = [f"{data.file}: {data.understood}" for data in files if data.understood]
     for text in [*lines, note] if note else lines:
-        console.print(Text(text, style="dim"), soft_wrap=True)
+        console.print(Text(printable(text), style="dim"), soft_wrap=True)
 
 
 def show_fit(console: Console, problem: Problem, fit: Fit) -> None:

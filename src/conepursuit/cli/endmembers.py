@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.cli import printable
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.opening import kind_of
 from conepursuit.cli.reading import check_entries, read
@@ -80,7 +81,8 @@ def read_library(given: str, bands: int, layout: Layout) -> Endmembers:
         raise ValueError(
             f"--library: {given} must hold finite numbers, and no spectrum that is all zero."
         )
-    return found
+    names = [printable(name) for name in found.names]  # they go into maps, pictures and reports
+    return Endmembers(names, found.spectra, found.source)
 
 
 def _of_table(path: Path, bands: int, layout: Layout) -> Endmembers:
@@ -125,4 +127,4 @@ def read_spectra(path: Path, source: str) -> Endmembers:
     """Return what `write_spectra` wrote, with all digits."""
     data = read(str(path), Layout(header=True, row_names=True))
     spectra = np.ascontiguousarray(data.values.T)
-    return Endmembers(list(data.columns or ()), spectra, source)
+    return Endmembers([printable(name) for name in data.columns or ()], spectra, source)

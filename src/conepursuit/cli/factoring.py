@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from sklearn.exceptions import ConvergenceWarning
 
 from conepursuit.arrays import Array
-from conepursuit.cli import DONE, NOT_CONVERGED, complain
+from conepursuit.cli import DONE, NOT_CONVERGED, complain, printable
 from conepursuit.cli.display import MOST_ROWS, Waiting, facts, show_files, table
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.reading import Data, read_matrix
@@ -64,7 +64,7 @@ def factorize(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write(out, data, model, factors, format_ or "npy", converged=not caught)
-        console.print(f" The factors are in {out}.", markup=False, soft_wrap=True)
+        console.print(f" The factors are in {printable(str(out))}.", markup=False, soft_wrap=True)
     if not caught:
         return DONE
     return complain(f"not converged: {caught[0].message}", NOT_CONVERGED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from conepursuit.arrays import Array
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.opening import kind_of, opened
 from conepursuit.cli.problems import Problem, target_names
-from conepursuit.cli.reading import Data, read_targets
+from conepursuit.cli.reading import Data, check_entries, read_targets
 from conepursuit.cli.tables import DETECT
 from conepursuit.cli.writing import write_csv, write_json
+from conepursuit.files import reading
 from conepursuit.least_squares.api import nnls
 from conepursuit.loss_fits.api import nnfit
 from conepursuit.losses import LOSSES
@@ -230,14 +232,13 @@ def _weights_from_json(given: str, shape: tuple[int, ...]) -> Array:
     """Return the weights in a file that `write_fit` wrote."""
     import json
 
-    try:
+    with reading(Path(given), "what conepursuit solve --out wrote for such A and b"):
         with opened(Path(given)) as file:
             content = json.load(file)
-        x = np.zeros((content["shape"][1], len(content["targets"])))
+        x = np.zeros((shape[0], prod(shape[1:])))
+        if [content["shape"][1], len(content["targets"])] != list(x.shape):
+            raise ValueError("it has weights of other atoms or targets")
         for i, target in enumerate(content["targets"]):
             x[target["support"], i] = target["weights"]
+        check_entries(Data(x, given), missing=False)
         return x.reshape(shape)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ValueError(
-            f"{given} must be what conepursuit solve --out wrote for such A and b: {error}."
-        ) from None

@@ -27,6 +27,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     compression = path.suffix.lower()
     try:
         with OPENERS.get(compression, open)(path, "rb") as file:
+            file.read(1)  # what is not compressed is told here
+            file.seek(0)
             yield file
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if compression not in OPENERS or getattr(error, "filename", None) is not None:

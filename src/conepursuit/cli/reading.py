@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
-from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
+from numpy.lib.format import (
+    MAGIC_PREFIX,
+    read_array_header_1_0,
+    read_array_header_2_0,
+    read_magic,
+)
 from scipy import sparse
 
-from conepursuit.arrays import Array
+from conepursuit.arrays import Array, check_stored
 from conepursuit.cli.layouts import Layout
 from conepursuit.cli.opening import OPENERS, kind_of, opened
 from conepursuit.cli.tables import DETECT, TABLES, read_table
+from conepursuit.files import reading
 
 SUFFIXES = ".npy, .npz, .csv, .tsv, .txt or .mtx, perhaps with .gz, .bz2 or .xz after it"
 
@@ -123,7 +130,7 @@ def read(given: str, layout: Layout = DETECT) -> Data:
         data = Data(values, given, table.columns, table.rows, table.lines, understood)
     elif kind in (".npy", ".npz", ".mtx"):
         with opened(path) as file:
-            data = Data(as_numbers(_load(path, file, kind, name), given), given)
+            data = Data(_load(path, file, name, given), given)
             while path.suffix.lower() in OPENERS and file.read(BLOCK):
                 pass  # the sums that tell damage stand at the end of a compressed file
     else:
@@ -150,28 +157,53 @@ def located(given: str) -> tuple[Path, str | None]:
     return path, name
 
 
-def _load(path: Path, file: IO[bytes], kind: str, name: str | None) -> Any:
-    """Return what numpy or scipy read from an open file."""
-    try:
+def _load(path: Path, file: IO[bytes], name: str | None, given: str) -> Any:
+    """Return the numbers that numpy or scipy read from an open file."""
+    kind = kind_of(path)
+    with reading(path, "a Matrix Market file" if kind == ".mtx" else f"a {kind} file"):
         if kind == ".mtx":
-            from scipy.io import mmread
+            from scipy.io import mminfo, mmread
 
-            return mmread(file)
+            stream = _text_of(file)
+            check_held(path, file, mminfo(stream)[2] // 2)  # symmetric ones hold half their entries
+            return as_numbers(mmread(stream), given)
+        if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
+            file.seek(0)
+            check_held(path, file, _size_said(file) + file.tell())
+        file.seek(0)
         loaded = np.load(file, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else _chosen(path, file, loaded, name)
-    except (WrongNameError, TooLargeError):
-        raise
-    except (ValueError, EOFError, BadZipFile) as error:
-        what = "Matrix Market" if kind == ".mtx" else kind
-        raise ValueError(f"{path} is not a {what} file, or is damaged: {error}") from None
+        if not isinstance(loaded, np.ndarray):
+            loaded = _chosen(path, file, loaded, name)
+        return as_numbers(loaded, given)
 
 
-class WrongNameError(ValueError):
-    """There is no such array in a file."""
+def _text_of(file: IO[bytes]) -> Any:
+    """Return what SciPy reads text from; it crashes at a zero byte, and where it seeks back."""
+
+    def read(size: int) -> bytes:
+        part = file.read(size)
+        if b"\0" in part:
+            raise ValueError("it holds a zero byte, and is no text")
+        return part
+
+    return SimpleNamespace(read=read)
 
 
-class TooLargeError(ValueError):
-    """The arrays of a file do not fit into memory."""
+def check_held(path: Path, file: IO[bytes], size: int) -> None:
+    """Raise a ValueError unless a file has so many bytes, inflated; then go to its start.
+
+    Memory is taken for what a file is said to hold before any of it is read.
+    """
+    file.seek(0)
+    if path.suffix.lower() in OPENERS:
+        held = 0
+        while held < size and (part := file.read(BLOCK)):
+            held += len(part)
+    else:
+        held = path.stat().st_size
+    if held < size:
+        raise ValueError(f"it is said to hold {size} bytes or more, and has {held}")
+    file.seek(0)
 
 
 def _chosen(path: Path, file: IO[bytes], loaded: Any, name: str | None) -> Any:
@@ -186,7 +218,7 @@ def _chosen(path: Path, file: IO[bytes], loaded: Any, name: str | None) -> Any:
         check_sizes(path, loaded.zip, [name])
         return loaded[name]
     asked = "" if name is None else f"; got {name!r}"
-    raise WrongNameError(
+    raise ValueError(
         f"{path} holds the arrays {', '.join(names) or 'none'}. Choose one by {path}:name{asked}."
     )
 
@@ -200,19 +232,26 @@ def check_sizes(path: Path, archive: ZipFile, names: Sequence[str]) -> None:
     for name in names:
         member = name if name in archive.namelist() else f"{name}.npy"
         with archive.open(member) as file:
-            major, _ = read_magic(file)
-            shape, _, dtype = (read_array_header_1_0 if major == 1 else read_array_header_2_0)(file)
-            size = prod(shape) * dtype.itemsize
+            size = _size_said(file)
             held = archive.getinfo(member).file_size - file.tell()
-        if dtype.hasobject or size != held:
+        if size != held:
             raise ValueError(f"the array {name!r} is said to take {size} bytes, and has {held}")
         total += size
     if total > (memory := physical_memory()):
-        raise TooLargeError(
+        raise ValueError(
             f"{path} holds numbers that take {total / 2**30:.3g} GiB, more than the "
             f"{memory / 2**30:.3g} GiB of memory of this machine. Save fewer of them, in float32, "
             "or as a sparse matrix."
         )
+
+
+def _size_said(file: IO[bytes]) -> int:
+    """Return how many bytes an array takes by its header, which is read; objects are refused."""
+    major, _ = read_magic(file)
+    shape, _, dtype = (read_array_header_1_0 if major == 1 else read_array_header_2_0)(file)
+    if dtype.hasobject or min(shape, default=0) < 0:
+        raise ValueError(f"an array of the type {dtype} and shape {shape} is not read")
+    return prod(shape) * dtype.itemsize
 
 
 def physical_memory() -> float:
@@ -230,6 +269,7 @@ def as_numbers(loaded: Any, given: str) -> Any:
             f"{given} must hold real numbers; got dtype {loaded.dtype}. Save it as float64."
         )
     if sparse.issparse(loaded):
+        check_stored(loaded, given)
         return sparse.csc_array(loaded, dtype=np.float64)
     return loaded.astype(loaded.dtype.newbyteorder("="), copy=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from conepursuit.callbacks import batch_progress
-from conepursuit.cli import DONE, NOT_CONVERGED, complain
+from conepursuit.cli import DONE, NOT_CONVERGED, complain, printable
 from conepursuit.cli.display import Waiting, show_files, show_fit, show_fits
 from conepursuit.cli.fits import fit_all, write_fit
 from conepursuit.cli.layouts import Layout
@@ -44,7 +44,7 @@ def solve(
     (show_fits if problem.many else show_fit)(console, problem, fit)
     if out is not None:
         write_fit(out, problem, fit)
-        console.print(f" The weights are in {out}.", markup=False, soft_wrap=True)
+        console.print(f" The weights are in {printable(str(out))}.", markup=False, soft_wrap=True)
     if not fit.failures:
         return DONE
     worst = max(fit.failures, key=lambda i: float(fit.gap[i]))

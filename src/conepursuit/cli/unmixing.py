@@ -162,6 +162,9 @@ def _begun(scene: Scene, options: Options, results: Results, *, resume: bool) ->
     identity = _identity(scene, options, library, tiles[0].stop)
     if resume and results.progress.is_file():
         progress = read_progress(results.progress)
+        unknown = {*identity, "source", "endmembers"} - set(progress.identity)
+        if unknown or not isinstance(progress.identity["source"], str):
+            raise ValueError(f"{results.progress} is damaged. Use --overwrite for a new run.")
         check_same(progress.identity, identity)
         found = read_spectra(results.unfinished / ENDMEMBERS, progress.identity["source"])
         check_same(progress.identity, {"endmembers": digest(found.spectra)})

@@ -10,10 +10,11 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from conepursuit.arrays import Array, Vector
 from conepursuit.caller import warn_caller
+from conepursuit.estimators.checking import floats_held, validated
 from conepursuit.estimators.design import (
     checked_design,
     is_lazy,
@@ -48,13 +49,14 @@ class LinearClassifier(ClassifierMixin, LinearPredictor, ABC):
         if is_lazy(X):
             X, y = checked_design(self, X, y)
         else:
-            X, y = validate_data(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
+            X, y = validated(self, X, y, accept_sparse=SPARSE, dtype=np.float64)
         check_classification_targets(y)
         weights = None
         if sample_weight is not None or self.class_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, y, dtype=np.float64, ensure_non_negative=True
-            ) * compute_sample_weight(self.class_weight, y)
+            with floats_held("sample_weight and class_weight"):
+                weights = _check_sample_weight(
+                    sample_weight, y, dtype=np.float64, ensure_non_negative=True
+                ) * compute_sample_weight(self.class_weight, y)
         counted = y if weights is None else y[weights > 0]
         self.classes_ = np.unique(y)
         if len(np.unique(counted)) < 2:

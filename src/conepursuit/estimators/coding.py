@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import (
     _get_feature_names,
-    check_array,
     check_is_fitted,
     validate_data,
 )
 
 from conepursuit.arrays import Array, inside
+from conepursuit.estimators.checking import checked_array, validated
 from conepursuit.estimators.design import is_lazy, lazily
 from conepursuit.estimators.linear import Settings, fit_linear, warn_unless_converged
 from conepursuit.objectives import LeastSquares
@@ -70,7 +70,7 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if is_lazy(X):
             validate_data(self, inside(X), skip_check_array=True)
         else:
-            X = validate_data(self, X, dtype=np.float64)
+            X = validated(self, X, dtype=np.float64)
         atoms = self._dictionary()
         if atoms.shape[1] != X.shape[1]:
             raise ValueError(
@@ -87,7 +87,7 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def _dictionary(self) -> Array:
-        atoms: Array = check_array(self.dictionary, dtype=np.float64, input_name="dictionary")
+        atoms: Array = checked_array(self.dictionary, "dictionary", dtype=np.float64)
         return atoms
 
     @lazily
@@ -97,7 +97,7 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Those of a Dask array are one.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validated(self, X, reset=False, dtype=np.float64)
         # The loss is a sum, that of `fit_linear` a mean over the features.
         settings = Settings.of(self, alpha=self.alpha / X.shape[1])
         fits = fit_linear(np.ascontiguousarray(self.components_.T), LeastSquares(X.T), settings)
@@ -107,7 +107,7 @@ class ConicCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def inverse_transform(self, X: Any) -> Array:
         """Return the samples that codes stand for."""
         check_is_fitted(self)
-        codes: Array = check_array(X, dtype=np.float64)
+        codes: Array = checked_array(X, "X", dtype=np.float64)
         if codes.shape[1] != len(self.components_):
             raise ValueError(
                 f"codes must have {len(self.components_)} entries, one for each atom; got "

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array
+
+from conepursuit.estimators.checking import checked_array
 
 
 def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
@@ -24,8 +25,8 @@ def observed_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
         return X, None
     M = np.ones(X.shape)
     if entry_weight is not None:
-        given = entry_weight.toarray() if sparse.issparse(entry_weight) else entry_weight
-        M = _checked_weights(given, X.shape)
+        M = _checked_weights(entry_weight, X.shape)
+        M = M.toarray() if sparse.issparse(M) else M
     M = np.where(missing, 0.0, M)
     if not M.any():
         raise ValueError("no entry of X counts: all are NaN or have weight 0.")
@@ -43,20 +44,16 @@ def _stored_entries(X: Any, entry_weight: Any) -> tuple[Any, Any]:
     M.eliminate_zeros()
     if not M.nnz:
         raise ValueError("no entry of X counts: entry_weight stores none that is positive.")
-    pattern = sparse.csr_array((np.ones(M.nnz), M.indices, M.indptr), M.shape)
-    shifted = sparse.csr_array(pattern + X.multiply(pattern))  # so that zeros stay stored
-    shifted.sort_indices(), M.sort_indices()
-    shifted.data -= 1.0
-    return shifted, M
+    M.sum_duplicates()
+    held = np.asarray(X[M.nonzero()])  # zeros of X too, which so are stored
+    return sparse.csr_array((held, M.indices, M.indptr), M.shape), M
 
 
 def _checked_weights(given: Any, shape: tuple[int, ...]) -> Any:
     """Return weights of all entries, non-negative and of the shape of X."""
     if np.shape(given) != shape:
         raise ValueError(f"entry_weight must have the shape of X, {shape}; got {np.shape(given)}.")
-    M = check_array(
-        given, accept_sparse="csr", dtype=np.float64, allow_nd=True, input_name="entry_weight"
-    )
+    M = checked_array(given, "entry_weight", accept_sparse="csr", dtype=np.float64, allow_nd=True)
     least = M.data.min(initial=0.0) if sparse.issparse(M) else M.min()
     if least < 0:
         raise ValueError(f"entry_weight must not be negative; the least is {least:g}.")

@@ -9,14 +9,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import (
-    check_array,
     check_is_fitted,
-    validate_data,
 )
 
 from conepursuit.arrays import Array, as_float_array, inside, is_number
 from conepursuit.callbacks import close
-from conepursuit.checkpoints import Saved
+from conepursuit.checkpoints import Saved, named_if_saved
+from conepursuit.estimators.checking import checked_array, validated
 from conepursuit.estimators.entries import observed_entries
 from conepursuit.estimators.greedy import RULES, GreedyFactorization, Run, refuse_negative
 from conepursuit.estimators.lazy_factorization import lazy_matrix, refuse_lazy, refuse_weights
@@ -272,7 +271,8 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
 
         factors: Any = None
         if start is not None:
-            H = self._checked_start(start, data.shape[1]) / root
+            with named_if_saved(start):
+                H = self._checked_start(start, data.shape[1]) / root
             lazy = not isinstance(data, FactorData)
             if lazy and data.divergence and len(H) != self.n_components:
                 raise ValueError(
@@ -351,7 +351,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         lazy = is_dask(weights)
         if not lazy:
             sorts = ("csr", "csc")
-            weights = check_array(W, dtype=np.float64, accept_sparse=sorts, input_name="W")
+            weights = checked_array(W, "W", dtype=np.float64, accept_sparse=sorts)
         if weights.shape[1] != len(self.components_):
             raise ValueError(
                 f"W must have a column for each of the {len(self.components_)} components; got "
@@ -375,7 +375,7 @@ class GreedyNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactori
         """Return the data, checked."""
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)
-        X = validate_data(
+        X = validated(
             self,
             X,
             reset=reset,

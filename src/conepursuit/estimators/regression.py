@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from conepursuit.arrays import Array
+from conepursuit.estimators.checking import floats_held, validated
 from conepursuit.estimators.design import checked_design, is_lazy, lazily
 from conepursuit.estimators.linear import (
     LinearFit,
@@ -30,7 +31,7 @@ class LinearPredictor(BaseEstimator):
     def _linear(self, X: Any) -> Array:
         """Return X coef' + intercept."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64)
+        X = validated(self, X, reset=False, accept_sparse=SPARSE, dtype=np.float64)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -52,7 +53,8 @@ class LinearRegressor(RegressorMixin, LinearPredictor):
 
         Where X and y are tables of pandas, their rows are matched by their labels, as in `fit`.
         """
-        return float(super().score(X, *rows_of(X, y, sample_weight)))
+        with floats_held("y and sample_weight"):
+            return float(super().score(X, *rows_of(X, y, sample_weight)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,14 +196,15 @@ def checked(
     if is_lazy(X):
         X, y = checked_design(estimator, X, y, multi_output=multi_output, y_numeric=True)
     else:
-        X, y = validate_data(
+        X, y = validated(
             estimator, X, y, accept_sparse=SPARSE, dtype=np.float64, y_numeric=True,
             multi_output=multi_output,
         )  # fmt: skip
     y = np.asarray(y, dtype=np.float64)
     if sample_weight is None:
         return X, y, None
-    weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    with floats_held("sample_weight"):
+        weights = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
     return X, y, weights
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
 
 from conepursuit.arrays import Array, Vector, count
+from conepursuit.estimators.checking import checked_array
 from conepursuit.estimators.panels import (
     bars_height,
     check_image,
@@ -152,7 +152,9 @@ def as_rows(X: Any) -> Any:
     """Return data as an array or a csr matrix, of which rows can be taken; None stays None."""
     if X is None:
         return None
-    return check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+    return checked_array(
+        X, "X", accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
+    )
 
 
 def residuals(X: Any, W: Array, H: Array, weight: Any) -> tuple[Vector, Vector]:

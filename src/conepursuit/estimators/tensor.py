@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from conepursuit.arrays import Array, Vector, inside, is_integer
+from conepursuit.estimators.checking import checked_array
 from conepursuit.estimators.entries import observed_entries
 from conepursuit.estimators.greedy import GreedyFactorization, refuse_negative
 from conepursuit.factorization.data import FactorData
@@ -184,7 +185,7 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         for mode, given in (fixed or {}).items():
             if not (is_integer(mode) and 0 <= mode < len(shape)):
                 raise ValueError(f"fixed must name modes from 0 to {len(shape) - 1}; got {mode!r}.")
-            factor = check_array(given, dtype=np.float64, input_name=f"fixed[{mode}]")
+            factor = checked_array(given, f"fixed[{mode}]", dtype=np.float64)
             if factor.shape != (shape[mode], self.n_components):
                 raise ValueError(
                     f"fixed[{mode}] must have the shape (length of the mode, n_components), "
@@ -301,9 +302,7 @@ class GreedyCP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GreedyFactoriz
         if len(shape) < 3:
             matrix = " Use GreedyNMF for a matrix." if len(shape) == 2 else ""
             raise ValueError(f"X must have three axes or more; got shape {shape}.{matrix}")
-        X = check_array(
-            X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan", input_name="X"
-        )
+        X = checked_array(X, "X", dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
         refuse_negative(X, "GreedyCP")
         X, M = observed_entries(X, entry_weight)
         return FactorData.of(X, M, divergence, scale=True)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, check_stored
 from conepursuit.linear.blas import ONE_BLAS_THREAD
 from conepursuit.linear.blocks import said_if_lost
 from conepursuit.matrix_fits.lazy import Sent
@@ -223,6 +223,7 @@ def real_block(data: Any) -> Any:
     if sparse.issparse(data):
         if data.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers; got a sparse block of {data.dtype}.")
+        check_stored(data, "X")
         X = sparse.csr_array(data)
         if not (X.data.flags.aligned and X.indices.flags.aligned and X.has_canonical_format):
             X = X.copy()  # it may share its memory with the data

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.kernels.constants import REDO
 from conepursuit.least_squares.many import ManyTargets
 from conepursuit.least_squares.sum_kernels import SumFits, SumKernels, WeightSum
@@ -30,8 +30,7 @@ def weight_sum(sum_to: Any, sum_at_most: Any, **others: Any) -> WeightSum | None
             "Give sum_to for weights with that sum, or sum_at_most for weights up to it."
         )
     name, given = ("sum_to", sum_to) if sum_at_most is None else ("sum_at_most", sum_at_most)
-    number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-    if not number or not 0 < given < inf:
+    if not is_number(given) or not 0 < given < inf:
         raise ValueError(
             f"{name} is the sum of all weights and must be a positive finite number, the same for "
             f"all targets; got {given!r}. Use {name}=1.0 for shares."

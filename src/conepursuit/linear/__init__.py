@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array, inside
+from conepursuit.arrays import Array, Vector, as_real_array, check_stored, inside
 from conepursuit.kernels import shared as kernels
 
 if TYPE_CHECKING:
@@ -265,6 +265,7 @@ def as_matrix_unchecked(data: Any, name: str) -> Any:
     elif known:
         from scipy import sparse
 
+        check_stored(data, name)
         matrix = sparse.csc_array(data, dtype=np.float64)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # it may share its memory with the data

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array
+from conepursuit.arrays import Array, Vector, as_real_array, check_stored
 from conepursuit.linear import (
     as_matrix_unchecked,
     check_finite,
@@ -63,13 +63,16 @@ class Place(NamedTuple):
         return f"the block [{where}] of {self.name}"
 
 
-def as_block(block: Any, name: str, place: Place | None = None) -> Any:
+def as_block(block: Any, name: str, place: Place | None = None, *, seen: bool = False) -> Any:
     """Return a block as a float array, or as a csr_array or csc_array of float64.
 
-    A ValueError says so if the block has not the shape of its `place`.
+    A ValueError says so if the block has not the shape of its `place`, or is sparse and has wrong
+    indices; with `seen`, indices were looked at in an earlier pass.
     """
     if hasattr(block, "to_scipy_sparse"):  # an array of the library sparse
         block = block.to_scipy_sparse()
+    if not seen:
+        check_stored(block, name)
     if not is_sparse(block):
         block = as_real_array(block, name)
     elif block.format not in ("csr", "csc") or block.dtype != np.float64:
@@ -91,7 +94,8 @@ def measured(
 ) -> tuple[Array, Facts | None]:
     """Return the products of a block with the vectors of a question, and its facts if wanted."""
     with ONE_BLAS_THREAD:
-        block, vectors = as_block(block, place.name, place), given.vectors[:, place.rows]
+        block = as_block(block, place.name, place, seen=not first_time)
+        vectors = given.vectors[:, place.rows]
         if not first_time:
             return _products(block, vectors), None
         return _first_measures(block, place, vectors)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, as_real_array, inside
-from conepursuit.checkpoints import Saved
+from conepursuit.arrays import Array, Vector, as_real_array, inside, is_number
+from conepursuit.checkpoints import Saved, named_if_saved
 from conepursuit.labels import aligned, check_dimensions, column_labels, row_labels
 from conepursuit.linear import (
     as_matrix_unchecked,
@@ -81,7 +81,7 @@ def as_vector(target: Array) -> Vector:
 
 def tolerance(tol: Any) -> float:
     """Return `tol` as a float; raise a ValueError if it is no number or negative."""
-    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
+    if not is_number(tol) or not tol >= 0:
         raise ValueError(f"tol must be a number that is not negative; got {tol!r}.")
     return float(tol)
 
@@ -90,8 +90,11 @@ def weights_in(given: Any) -> Any:
     """Return the weights of a result, a fit on a path or a checkpoint; anything else as it is."""
     if isinstance(given, Saved):
         given.check_kind("nnls")
-        full = np.zeros(given.n_columns)
-        full[given.keys] = given.weights
+        with named_if_saved(given):
+            full, keys = np.zeros(given.n_columns), np.asarray(given.keys)
+            if keys.min(initial=0) < 0 or len(keys) != len(given.weights):
+                raise ValueError("its keys must be columns, one for each weight")
+            full[keys] = given.weights
         return full
     return given.x if isinstance(given, NNLSResult | FitResult | PathFit) else given
 
@@ -114,23 +117,24 @@ def weights_of(given: Any, shape: tuple[int, ...], name: str, limit: int | None 
 
     With a `limit`, at most so many of each target may be positive.
     """
-    point = as_real_array(weights_in(given), name)
-    point = point.astype(np.float64, copy=False)
-    if point.shape != shape:
-        raise ValueError(
-            f"{name} must have shape {shape}, a weight for each atom; got {point.shape}."
-        )
-    if not np.isfinite(point).all():
-        raise ValueError(f"{name} must be finite; got NaN or infinity. Replace those weights.")
-    if point.min(initial=0.0) < 0:
-        raise ValueError(
-            f"{name} must not be negative; the least is {point.min():.3g}. "
-            f"Use np.maximum({name}, 0) if that is rounding."
-        )
-    most = int(np.count_nonzero(point, axis=0).max(initial=0))
-    if limit is not None and most > limit:
-        raise ValueError(f"{name} has {most} positive weights, but max_atoms is {limit}.")
-    return point
+    with named_if_saved(given):
+        point = as_real_array(weights_in(given), name)
+        point = point.astype(np.float64, copy=False)
+        if point.shape != shape:
+            raise ValueError(
+                f"{name} must have shape {shape}, a weight for each atom; got {point.shape}."
+            )
+        if not np.isfinite(point).all():
+            raise ValueError(f"{name} must be finite; got NaN or infinity. Replace those weights.")
+        if point.min(initial=0.0) < 0:
+            raise ValueError(
+                f"{name} must not be negative; the least is {point.min():.3g}. "
+                f"Use np.maximum({name}, 0) if that is rounding."
+            )
+        most = int(np.count_nonzero(point, axis=0).max(initial=0))
+        if limit is not None and most > limit:
+            raise ValueError(f"{name} has {most} positive weights, but max_atoms is {limit}.")
+        return point
 
 
 def check_entries(array: Array, name: str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from numbers import Real
 from typing import ClassVar, Protocol
 
-from conepursuit.arrays import Array, Vector
+from conepursuit.arrays import Array, Vector, is_number
 from conepursuit.atoms.base import AtomSet
 from conepursuit.pursuit.weight_programs import Cholesky, bounded, free, nonnegative
 
@@ -151,9 +150,8 @@ def _check(domain: Domain) -> None:
             f"{name} needs an atom set; got {type(domain.atoms).__name__}. "
             f"Use {name}(Dictionary(D)) for the columns of a matrix D."
         )
-    if not isinstance(domain.radius, Real) or not domain.radius > 0:
-        raise ValueError(
-            f"the radius bounds a sum of weights and must be positive; got {domain.radius}."
-        )
-    if not 0 <= domain.penalty < inf:
-        raise ValueError(f"the penalty must be non-negative and finite; got {domain.penalty}.")
+    radius, penalty = domain.radius, domain.penalty
+    if not is_number(radius) or not radius > 0:
+        raise ValueError(f"the radius bounds a sum of weights and must be positive; got {radius}.")
+    if not is_number(penalty) or not 0 <= penalty < inf:
+        raise ValueError(f"the penalty must be non-negative and finite; got {penalty}.")

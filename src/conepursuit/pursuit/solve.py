@@ -7,7 +7,7 @@ from math import inf, isfinite, isnan, nan
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from conepursuit.arrays import is_finite, quiet
+from conepursuit.arrays import is_finite, is_number, quiet
 from conepursuit.atoms.base import AtomSet
 from conepursuit.callbacks import close
 from conepursuit.checkpoints import Saved
@@ -198,7 +198,7 @@ def minimize(
     >>> result.status.name, result.certificate.proven
     ('CONVERGED', True)
     """
-    if not (max_iter >= 0 and tol >= 0 and (max_time is None or max_time > 0)):
+    if not (max_iter >= 0 and is_number(tol) and tol >= 0 and (max_time is None or max_time > 0)):
         raise ValueError(
             "max_iter and tol must not be negative and max_time must be positive; "
             f"got max_iter={max_iter}, tol={tol}, max_time={max_time}."

@@ -9,11 +9,22 @@ from typing import Any, cast
 import numpy as np
 from scipy.optimize import brentq
 
-from conepursuit.arrays import Array, Vector, as_float_array, inner, is_finite, norm, ones, zeros
+from conepursuit.arrays import (
+    Array,
+    Vector,
+    as_float_array,
+    inner,
+    is_finite,
+    is_integer,
+    is_number,
+    norm,
+    ones,
+    zeros,
+)
 from conepursuit.atoms.base import Atoms, AtomSet, unpacked_keys
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.atoms.vectors import UnitVectors
-from conepursuit.checkpoints import Saved
+from conepursuit.checkpoints import Saved, named_if_saved
 from conepursuit.labels import order_of
 from conepursuit.low_rank import FactoredTensor
 from conepursuit.objectives.base import Objective, check_real
@@ -74,20 +85,21 @@ def as_iterate(objective: Objective, domain: Domain, point: Any) -> Iterate:
     Atoms are made anew from their keys, by the atom set of the domain, or taken as they are where
     it cannot do that. Weights of all atoms need a finite set.
     """
-    keys, weights, stored = _parts(objective, domain, getattr(point, "iterate", point))
-    batch = domain.atoms.empty()
-    domain.atoms.fetch(keys)
-    for place, key in enumerate(keys):
-        atom = domain.atoms.atom(key)
-        if atom is None and stored is None:
-            raise ValueError(
-                f"{domain.atoms!r} cannot make the atom with the key {key!r} anew, and its vector "
-                "is not in the checkpoint. Give the set a method atom(key)."
-            )
-        batch = batch.join(atom if atom is not None else cast(Atoms, stored)[[place]])
-    iterate = Iterate(objective.origin(), batch, weights).recomputed()
-    _check_weights(iterate, domain)
-    return iterate
+    with named_if_saved(point):
+        keys, weights, stored = _parts(objective, domain, getattr(point, "iterate", point))
+        batch = domain.atoms.empty()
+        domain.atoms.fetch(keys)
+        for place, key in enumerate(keys):
+            atom = domain.atoms.atom(key)
+            if atom is None and stored is None:
+                raise ValueError(
+                    f"{domain.atoms!r} cannot make the atom with the key {key!r} anew, and its "
+                    "vector is not in the checkpoint. Give the set a method atom(key)."
+                )
+            batch = batch.join(atom if atom is not None else cast(Atoms, stored)[[place]])
+        iterate = Iterate(objective.origin(), batch, weights).recomputed()
+        _check_weights(iterate, domain)
+        return iterate
 
 
 def _parts(
@@ -99,11 +111,21 @@ def _parts(
         return point.atoms.keys, point.weights.copy(), point.atoms
     if isinstance(point, Saved):
         point.check_kind("minimize")
-        _check_shape(f"the checkpoint {point.path}", point.shape, objective)
-        return unpacked_keys(point.keys), point.weights, domain.atoms.empty().restored(point)
+        return *_saved_parts(objective, point), domain.atoms.empty().restored(point)
     full = _full_weights(domain, point)
     keys = tuple(int(key) for key in np.flatnonzero(full))
     return keys, full[list(keys)], None
+
+
+def _saved_parts(objective: Objective, saved: Saved) -> tuple[tuple[Any, ...], Vector]:
+    """Return the keys and weights of a checkpoint, with all of it looked at but its atoms."""
+    _check_shape("it", saved.shape, objective)
+    keys, weights = unpacked_keys(saved.keys), as_float_array(saved.weights, "its weights")
+    if weights.shape != (len(set(keys)),) or len(keys) != len(weights):
+        raise ValueError(f"it has {len(keys)} keys, and weights of shape {weights.shape}")
+    if not (is_number(saved.value) and is_number(saved.decrease) and is_integer(saved.iteration)):
+        raise ValueError("its value, decrease and iteration must be numbers")
+    return keys, weights
 
 
 def _check_shape(what: str, shape: Iterable[int], objective: Objective) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import nan, prod
 from pathlib import Path
@@ -12,10 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.files import reading
 from conepursuit.scenes.scene import MAP_TYPE, MapFile, Scene, check_scene, imported
 
 PLACE = "map info", "coordinate system string", "projection info", "geo points"
 """The fields of a header that say where on Earth its image is."""
+
+MOST_BYTES, MOST_LINES = 2**23, 50_000
+"""The most that is read of a header."""
+
+ORDERS = "bsq", "bil", "bip", "BSQ", "BIL", "BIP"
+"""The orders of numbers in an image by which spectral goes; any other it takes for bsq."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,7 +39,7 @@ class EnviScene(Scene):
 
     image: Any
 
-    def read(self, rows: slice) -> Array:
+    def _read(self, rows: slice) -> Array:
         # A memory map that stays open keeps its pages, which count as memory of the process.
         stored = self.image.open_memmap(interleave="bip")[rows]
         if self.image.scale_factor != 1:
@@ -149,13 +158,45 @@ def _envi(what: str) -> Any:
 def _opened(path: Path, what: str) -> Any:
     """Return what spectral opens, with errors as a ValueError that names the file."""
     envi = _envi(what)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _unlogged(), reading(path, "a header of ENVI's"):
         warnings.simplefilter("ignore")  # names of fields in capitals: nothing to be done
-        try:
-            return envi.open(str(path))
-        except (envi.EnviException, ValueError, KeyError) as error:
-            text = str(error) or type(error).__name__
-            raise ValueError(f"{path} is not a header of ENVI's, or is damaged: {text}") from None
+        _check_text(path)
+        _check_fields(envi.read_envi_header(str(path)))
+        return envi.open(str(path))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep spectral from printing that it does not understand a field."""
+    logger = logging.getLogger("spectral")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _check_text(path: Path) -> None:
+    """Raise a ValueError if a header is too long to be read; spectral is slow for many lines."""
+    size = path.stat().st_size
+    lines = len(path.read_bytes().splitlines()) if size <= MOST_BYTES else 0
+    if max(size / MOST_BYTES, lines / MOST_LINES) > 1:
+        raise ValueError(f"it has {size} bytes; {MOST_BYTES} on {MOST_LINES} lines are the most")
+
+
+def _check_fields(header: dict[str, Any]) -> None:
+    """Raise a ValueError if fields have values from which spectral would make something else."""
+    for name in ("samples", "lines", "bands"):
+        if int(header[name]) < 1:
+            raise ValueError(f"{name} must be a positive number; got {header[name]}")
+    if header["interleave"] not in ORDERS:
+        raise ValueError(f"interleave must be bsq, bil or bip; got {header['interleave']!r}")
+    if header["byte order"] not in ("0", "1"):
+        raise ValueError(f"byte order must be 0 or 1; got {header['byte order']!r}")
+    scale = float(header.get("reflectance scale factor", 1.0))
+    if not np.isfinite(scale) or scale == 0.0:
+        raise ValueError(f"reflectance scale factor must be finite and not 0; got {scale}")
 
 
 def _check_size(path: Path, image: Any, shape: tuple[int, ...], stored: np.dtype[Any]) -> None:
@@ -179,7 +220,7 @@ def _per_band(path: Path, field: str, values: Any, bands: int) -> Vector | None:
             f"{path}: the field {field!r} must have a number for each of {bands} bands; got "
             f"{len(values)}."
         )
-    return np.asarray(values, dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)  # text is an error, of which `reading` tells
 
 
 def _bad_bands(path: Path, header: dict[str, Any], bands: int) -> Array | None:
@@ -195,7 +236,7 @@ def _no_data(path: Path, header: dict[str, Any], scale: float) -> float | None:
         return None
     try:
         return float(given) / scale
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(
             f"{path}: the field 'data ignore value' must be a number; got {given!r}."
         ) from None

@@ -27,9 +27,10 @@ class TiffScene(Scene):
 
     image: Any
 
-    def read(self, rows: slice) -> Array:
+    def _read(self, rows: slice) -> Array:
         window = _window(rows, self.shape[1])
-        return np.ascontiguousarray(np.moveaxis(self.image.read(window=window), 0, 2))
+        with _rasterio().Env():  # without it, GDAL prints
+            return np.ascontiguousarray(np.moveaxis(self.image.read(window=window), 0, 2))
 
     def map_in(self, folder: Path, name: str, layers: Sequence[str]) -> TiffMap:
         profile = {
@@ -79,12 +80,9 @@ def open_file(path: Path, name: str | None) -> TiffScene:
     if name is not None:
         raise ValueError(f"{path}: a GeoTIFF has no arrays with names; got {name!r}.")
     rasterio = _rasterio()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), rasterio.Env():
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-        try:
-            image = rasterio.open(path)
-        except rasterio.errors.RasterioError as error:
-            raise ValueError(f"{path} is not a GeoTIFF, or is damaged: {error}") from None
+        image = rasterio.open(path)
     shape = (image.height, image.width, image.count)
     dtype = np.result_type(*image.dtypes)
     check_scene(path, shape, dtype)

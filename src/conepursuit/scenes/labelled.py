@@ -34,7 +34,7 @@ class LabelledScene(Scene):
 
     array: Any
 
-    def read(self, rows: slice) -> Array:
+    def _read(self, rows: slice) -> Array:
         with NETCDF_LOCK:
             return np.array(self.array[rows].values, dtype=self.dtype)
 
@@ -143,10 +143,7 @@ class ZarrMap(LabelledMap):
 
 def open_file(path: Path, name: str | None) -> LabelledScene:
     """Open the array of a name in a NetCDF file or a Zarr store, or the one with three axes."""
-    try:
-        data = _opened(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} cannot be read, or is damaged: {error}") from None
+    data = _opened(path)
     shapes = {str(key): variable.shape for key, variable in data.data_vars.items()}
     array = data[chosen(path, shapes, name)]
     named = [dim for dim in array.dims if str(dim).lower() in BAND_NAMES]

@@ -34,7 +34,7 @@ def picture(
     Parameters
     ----------
     values : array of shape (rows, columns)
-        The map; NaN is drawn in grey.
+        The map; NaN and infinity are drawn in grey.
     title : str
         What stands above it.
     colours : str
@@ -55,14 +55,15 @@ def picture(
     # Places are given, since a layout that is computed takes longer than all the rest.
     axes = figure.add_axes((0.02, 0.1 / height, wide / WIDTH, tall / height))
     drawn = axes.imshow(
-        values,
+        np.where(np.isfinite(values), values.astype(np.float64), np.nan),
         cmap=colormaps[colours].with_extremes(bad=MISSING),
         norm=_norm(values, top, logarithmic),
         aspect="auto",
         interpolation="nearest",
     )
     axes.set_axis_off()
-    axes.set_title(title if len(title) <= 40 else f"{title[:39]}…", fontsize=11)
+    short = title if len(title) <= 40 else f"{title[:39]}…"
+    axes.set_title(short, fontsize=11, parse_math=False)
     scale = figure.add_axes((0.04 + wide / WIDTH, 0.1 / height, 0.035, tall / height))
     figure.colorbar(drawn, cax=scale)
     out = BytesIO()
@@ -77,9 +78,9 @@ def _norm(values: Array, top: float, logarithmic: bool) -> Any:
     positive = values[np.isfinite(values) & (values > 0)]
     # A few pixels that are fitted exactly would take most of a logarithmic scale.
     bottom = float(np.quantile(positive, 0.01)) if len(positive) else 0.0
-    if logarithmic and 0.0 < bottom < top / 100:
+    if logarithmic and 0.0 < bottom < top / 100 < np.inf:
         return LogNorm(bottom, top, clip=True)
-    return Normalize(0.0, top if top > 0 else 1.0)
+    return Normalize(0.0, top if 0 < top < np.inf else 1.0)
 
 
 def plot_spectra(
@@ -99,7 +100,11 @@ def plot_spectra(
     axes.set_ylabel("value")
     axes.margins(x=0.01)
     columns = 3 if max(map(len, names)) <= 16 else 2
-    axes.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
+    legend = axes.legend(
+        ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def plot_residuals(axes: Any, residual: Array) -> None:

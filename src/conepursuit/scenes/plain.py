@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from struct import unpack_from
 from typing import Any
-from zipfile import BadZipFile
+from zlib import decompress
 
 import numpy as np
 
 from conepursuit.arrays import Array
 from conepursuit.scenes.scene import MAP_TYPE, MapFile, Scene, check_scene, chosen
+
+MAT_MATRIX, MAT_COMPRESSED = 14, 15
+MAT_KINDS = {*range(1, 8), 9, 12, 13, MAT_MATRIX, 16, 17, 18}
+"""The kinds of elements in a .mat file of version 5, by their numbers there."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -27,7 +33,7 @@ class PlainScene(Scene):
 
     array: Callable[[], Array]
 
-    def read(self, rows: slice) -> Array:
+    def _read(self, rows: slice) -> Array:
         return np.array(self.array()[rows], dtype=self.dtype)
 
     def map_in(self, folder: Path, name: str, layers: Sequence[str]) -> PlainMap:
@@ -63,12 +69,9 @@ class PlainMap(MapFile):
 
 def open_file(path: Path, name: str | None) -> PlainScene:
     """Open a .npy file as a memory map, or read the array of a name in a .npz or .mat file."""
-    try:
-        if path.suffix.lower() == ".npy":
-            return _scene(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-        arrays = _arrays_of_mat(path) if path.suffix.lower() == ".mat" else _arrays_of_npz(path)
-    except (ValueError, EOFError, BadZipFile, TypeError) as error:
-        raise ValueError(f"{path} cannot be read, or is damaged: {error}") from None
+    if path.suffix.lower() == ".npy":
+        return _scene(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+    arrays = _arrays_of_mat(path) if path.suffix.lower() == ".mat" else _arrays_of_npz(path)
     key = chosen(path, {key: values.shape for key, values in arrays.items()}, name)
     return _scene(path, lambda: arrays[key])
 
@@ -87,14 +90,46 @@ def _arrays_of_npz(path: Path) -> dict[str, Array]:
 
 def _arrays_of_mat(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
+    from scipy.io.matlab import matfile_version
 
+    if matfile_version(path)[0] == 1:
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            _check_mat(content)
     try:
         held = loadmat(path)
     except NotImplementedError:
         raise ValueError(
             "it is of MATLAB's version 7.3, of which scipy reads none. Save it with -v7"
         ) from None
-    except MatReadError as error:
-        raise ValueError(str(error)) from None
     return {key: values for key, values in held.items() if isinstance(values, np.ndarray)}
+
+
+def _check_mat(data: bytes | mmap) -> None:
+    """Raise a ValueError if elements of a .mat file are none; SciPy trusts them, and may crash."""
+    order = "<" if bytes(data[126:128]) == b"IM" else ">"
+    place = 128
+    while place < len(data):
+        kind, size = unpack_from(f"{order}II", data, place)
+        end = place + 8 + size
+        if kind == MAT_COMPRESSED:
+            content = decompress(data[place + 8 : end])
+            _check_elements(content, order, 0, len(content))
+        else:
+            _check_elements(data, order, place, min(end, len(data)))
+        place = end
+
+
+def _check_elements(data: bytes | mmap, order: str, place: int, stop: int) -> None:
+    """Raise a ValueError unless elements of a .mat file fill the bytes up to a place."""
+    start = place
+    while place < stop:
+        kind, size = unpack_from(f"{order}II", data, place)
+        head = 8
+        if kind >> 16:  # up to four bytes stand in place of their number
+            kind, size, head = kind & 0xFFFF, kind >> 16, 4
+        end = place + head + size
+        if kind not in MAT_KINDS or end > stop:
+            raise ValueError(f"it has an element of the kind {kind} and {size} bytes")
+        if kind == MAT_MATRIX:
+            _check_elements(data, order, place + head, end)
+        place = end + (start - end) % 8

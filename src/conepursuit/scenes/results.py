@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array
-from conepursuit.files import replacing
+from conepursuit.files import reading, replacing
 from conepursuit.scenes.scene import Scene
 
 UNFINISHED, PROGRESS = "unfinished", "progress.json"
@@ -155,12 +155,13 @@ class Progress:
 
 def read_progress(path: Path) -> Progress:
     """Return how far a run is."""
-    try:
+    with reading(path, "the progress of a run, which --overwrite begins anew,"):
         content = json.loads(path.read_text(encoding="utf-8"))
-        tiles = {int(row): tile for row, tile in content["tiles"].items()}
-        return Progress(path, content["identity"], tiles)
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged. Use --overwrite for a new run.") from None
+        tiles = {
+            int(row): {what: int(tile[what]) for what in ("known", "proven")}
+            for row, tile in content["tiles"].items()
+        }
+        return Progress(path, {**content["identity"]}, tiles)
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

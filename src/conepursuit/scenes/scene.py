@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from conepursuit.arrays import Array, Vector
+from conepursuit.files import reading
 
 FORMATS = {
     ".hdr": "envi",
@@ -60,9 +61,14 @@ class Scene(ABC):
     bad_bands: Array | None = None
     block_rows: int = 1
 
-    @abstractmethod
     def read(self, rows: slice) -> Array:
         """Return some rows, an array (rows, columns, bands) in memory."""
+        with reading(self.path, f"a whole {self.path.suffix} file"):
+            return self._read(rows)
+
+    @abstractmethod
+    def _read(self, rows: slice) -> Array:
+        """Return what `read` does, with whatever error the library of the format raises."""
 
     @abstractmethod
     def map_in(self, folder: Path, name: str, layers: Sequence[str]) -> MapFile:
@@ -124,7 +130,8 @@ def open_scene(given: str | Path) -> Scene:
             f"{path}: a scene must have the suffix {', '.join(FORMATS)}; got {suffix!r}. Of an "
             "ENVI image, give the header."
         )
-    scene: Scene = import_module(f"conepursuit.scenes.{FORMATS[suffix]}").open_file(path, name)
+    with reading(path, f"a {suffix} file"):
+        scene: Scene = import_module(f"conepursuit.scenes.{FORMATS[suffix]}").open_file(path, name)
     return scene
 
 
@@ -140,7 +147,7 @@ def _located(given: str) -> tuple[Path, str | None]:
 
 def check_scene(given: str | Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
     """Raise a ValueError unless an array can be a scene."""
-    if len(shape) != 3 or 0 in shape:
+    if len(shape) != 3 or min(shape) < 1:
         raise ValueError(
             f"{given}: a scene must have the shape (rows, columns, bands), and a pixel; got "
             f"{tuple(shape)}. Reshape an array (pixels, bands) first."
