@@ -65,6 +65,7 @@ def entry_weights(case, targets):
     return np.repeat(w[:, None], len(targets), axis=1)
 
 
+@np.errstate(all="ignore")
 def looked_at(case, pairs):
     """Return what is known of some answers, given as pairs of a target and an answer."""
     targets = [i for i, _ in pairs]
