@@ -259,7 +259,7 @@ def _by_nnls(X: Array, loss: LeastSquares, settings: Settings) -> list[LinearFit
         X, y, weights=weights, max_atoms=settings.max_atoms,
         max_iter=max(settings.max_iter, 10 * n), n_jobs=settings.n_jobs,
     )  # fmt: skip
-    value, gap = 0.5 * found.rnorm**2 / total, found.gap / total
+    value, gap = 0.5 * found.rnorm * found.rnorm / total, found.gap / total
     if y.ndim == 1:
         fit = single_fit(found.x, value, gap, found.status, found.n_iter)
         fits = [replace(fit, proven=bool(found.proven))]

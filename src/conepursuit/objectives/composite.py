@@ -21,8 +21,16 @@ NEWTON_STEPS = 200
 GROWTH = 8.0
 """The least step for an intercept grows by this factor whenever it has to be taken."""
 
-NEAREST = 0.9
-"""A Newton step for an intercept goes at most this share of the way to an end of its bracket."""
+LEAP, SHORE, SPREAD = 2.0, 0.1, 100.0
+"""How Newton steps for an intercept leave a pole, approach it, and cross a wide bracket.
+
+Next to a pole a Newton step doubles the distance from it. It is made LEAP times the distance
+instead, which is squared every time, until the slope rises.
+
+A step towards a pole leaves the share SHORE of the way. The share is squared whenever it is used,
+so that a root next to a pole is not approached digit by digit. Where one end of the bracket is
+SPREAD times as far from the pole as the other, the next point is their geometric mean.
+"""
 
 BALANCED = 1e-10
 """Share of their absolute sum up to which the sum of the entries of a dual point counts as zero.
@@ -149,7 +157,7 @@ class FreeIntercept(Objective):
         # With labels of one class b has no end: a slope that is rounding of the first one is zero.
         # Slopes next to a pole say nothing of that size; there the present ones are taken.
         level = self._slope_rounding(x + b)
-        best, flattest, growth = b, inf, 1.0
+        best, flattest, growth, shore, leap = b, inf, 1.0, SHORE, LEAP
         for _ in range(NEWTON_STEPS):
             slope, curvature = self._derivatives(x + b)
             if abs(slope) < flattest:
@@ -157,17 +165,25 @@ class FreeIntercept(Objective):
             if abs(slope) <= (level if pole == -inf else self._slope_rounding(x + b)):
                 break
             low, high = (low, b) if slope > 0 else (b, high)
-            least = EPS * (b - pole if pole > -inf else abs(b) + scale)
+            least = EPS * (max(b - pole, 0.5 * abs(b)) if pole > -inf else abs(b) + scale)
             if high - low <= least:
                 break
             step = -slope / curvature if 0 < curvature < inf else -np.copysign(inf, slope)
             if abs(step) < growth * least:  # the slope may be that of a bend, far from the root
                 step = -np.copysign(growth * least, slope)
                 growth *= GROWTH
+            if high == inf and 0.5 * (b - pole) < step < inf:  # next to a pole b only doubles
+                step, leap = max(step, leap * (b - pole)), leap * leap
             target = b + min(max(step, -reach), reach)
             reach *= 2.0
-            # A step to an end of the bracket would be lost there, if that is a pole.
-            target = min(max(target, b + NEAREST * (low - b)), b + NEAREST * (high - b))
+            near = pole > -inf and target < pole + shore * (b - pole)
+            if near or not low < target < high:
+                if low == pole > -inf:  # a step to the pole would be lost there
+                    target, shore = low + shore * (b - low), max(shore * shore, EPS)
+                else:
+                    target = 0.5 * (low + high)
+            if low > pole > -inf and SPREAD * (low - pole) < high - pole < inf:
+                target = pole + float(np.sqrt((low - pole) * (high - pole)))
             if target == b:
                 break
             b = target

@@ -265,7 +265,8 @@ def line_minimum(objective: Objective, x: Array, vector: Array, line: Line) -> f
         return slope_at(objective, x + step * vector, vector, line.charge)
 
     curvature, size = objective.curvature(x, vector), norm(vector)
-    guess = -line.slope / curvature if curvature else (1.0 / size if size else line.max_step)
+    bent = curvature is not None and curvature > 0
+    guess = -line.slope / curvature if bent else (1.0 / size if size else line.max_step)
     low, high, outside = 0.0, min(guess, line.max_step), inf
     for _ in range(EXPANSIONS):
         there = slope(high)
