@@ -72,12 +72,12 @@ def closed(problem: Problem, point: Point, level: float, direct: bool) -> tuple[
 def above_infimum(problem: Problem, point: Point) -> tuple[Point, float, bool]:
     """Return a point with f there, f minus its infimum over all x, and whether that is a proof.
 
-    It is the bound of the dual point 0, and needs no gradient. If f is infinite, so is the bound,
-    and nothing is proved.
+    It is the bound of the dual point 0. If f is infinite, so is the bound, and nothing is proved;
+    nor is anything where the gradient is, along which x may have drifted from A w.
     """
     point = replace(point, value=float(problem.objective.value(point.x)))
     above = float(problem.objective.excess(point.value)) + problem.penalty * point.size
-    bound = above + _allowance(problem, point, 0.0)
+    bound = above + _allowance(problem, point, magnitude(point.gradient))
     return point, (bound if isfinite(bound) else above), isfinite(bound)
 
 
