@@ -617,6 +617,15 @@ def test_shapes_of_npy_that_cannot_be_are_refused(shape, suffix):
         read(given)
 
 
+@pytest.mark.parametrize("end", [b"1.5E", b"1.5\0", b"8\0\0\xff2724E-1\n1\n1\n1\n", b"1\n1\n1.5E"])
+@pytest.mark.parametrize("suffix", ["", *COMPRESSED])
+def test_matrix_market_files_at_which_scipy_crashes(end, suffix):
+    Path("x.mtx").write_bytes(b"%%MatrixMarket matrix array real general\n2 2\n" + end)
+    given = compress("x.mtx", suffix) if suffix else "x.mtx"
+    with pytest.raises(ValueError, match=f"^{given} is not a Matrix Market file, or is damaged"):
+        read(given)
+
+
 @pytest.mark.parametrize("at", ["start", "end"])
 def test_a_large_matrix_market_file_that_is_damaged_ends_in_one_error(at):
     # SciPy aborts if it cannot go back in a file of which it has read a part
