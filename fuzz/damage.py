@@ -158,7 +158,7 @@ def damaged_array(rng, given):
         return None
     if way == 1:
         return np.array([Payload()], dtype=object)
-    if way == 2 and array.dtype != object:
+    if way == 2 and array.dtype.kind in "iufb":
         return array.astype([np.float32, np.int8, "U8", complex, np.uint64, ">i4"][rng.integers(6)])
     if way == 3:
         return array.reshape(-1)[: rng.integers(array.size + 1)]

@@ -491,6 +491,17 @@ def test_the_old_file_stands_until_the_new_one_is_complete(tmp_path):
     assert path.read_text() == "new"
 
 
+def test_what_a_killed_process_left_is_deleted_by_the_next_writer(tmp_path):
+    path, left = tmp_path / "x[1].csv", [tmp_path / f".x[1].csv.{i}.part" for i in (1, 2)]
+    other = tmp_path / ".xx.csv.1.part"
+    for part in (*left, other):
+        part.write_text("half")
+    for part in (left[0], other):
+        os.utime(part, (1e9, 1e9))
+    write_csv(path, ["a"], [[1]])
+    assert sorted(tmp_path.iterdir()) == sorted([path, left[1], other])
+
+
 def test_a_link_stays_one_and_permissions_are_those_of_the_user(tmp_path):
     path = tmp_path / "x"
     (tmp_path / "link").symlink_to(path)
