@@ -628,6 +628,27 @@ def test_shapes_of_npy_that_cannot_be_are_refused(shape, suffix):
         read(given)
 
 
+def test_control_characters_of_names_are_not_printed(capsys):
+    wild = "\x1b[31mred", "\x9b2J", "\u202eoak"
+    save("A.csv", f"id,{','.join(wild)}\nr,1,0,1\ns,0,1,2\nt\x1b,1,1,0\n")
+    save("b.csv", "id,w\nr,1\ns,2\nt\x1b,1\n")
+    save("c.csv", "id,w\x1b[2J\nr,1\ns,2\nt\x1b,1\x1b\n")
+    save("d.csv", "id,w\nr,1\ns,2\nu\x1b,1\n")
+    save("\x1b[31m.csv", "id,w\nt\x1b,1\ns,2\nr,1\n")
+    for arguments, code in (
+        (["A.csv", "b.csv"], 0), (["A.csv", "c.csv"], 2), (["A.csv", "d.csv"], 2),
+        (["A.csv", "\x1b[31m.csv"], 0), (["A.csv", "b.csv", "--certify", "\x1b.csv"], 2),
+        (["A.csv", "b.csv", "--out", "\x1b.json"], 0),
+        (["A.csv", "b.csv", "--certify", "\x1b.json"], 0),
+    ):  # fmt: skip
+        assert main(["solve", *arguments]) == code
+        printed = "".join(capsys.readouterr())
+        assert all(c.isprintable() or c == "\n" for c in printed)
+    assert main(["factorize", "A.csv", "--components", "1", "--out", "\x1b"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert json.loads(Path("\x1b.json").read_text())["atoms"] == list(wild)  # files keep them
+
+
 @pytest.mark.parametrize("end", [b"1.5E", b"1.5\0", b"8\0\0\xff2724E-1\n1\n1\n1\n", b"1\n1\n1.5E"])
 @pytest.mark.parametrize("suffix", ["", *COMPRESSED])
 def test_matrix_market_files_at_which_scipy_crashes(end, suffix):
