@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz fuzz-files sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -58,6 +58,11 @@ MINUTES ?= 5
 JOBS ?= 2
 fuzz: .venv/.test
 	$(BIN)/python fuzz/run.py --minutes $(MINUTES) --jobs $(JOBS) $(FUZZ)
+
+# Reads damaged files of every format: make fuzz-files EACH=2000 JOBS=2
+EACH ?= 100
+fuzz-files: .venv/.test
+	$(BIN)/python fuzz/files.py --each $(EACH) --jobs $(JOBS) $(FUZZ)
 
 # Builds the kernels with sanitizers and runs their tests and a short fuzz; needs gcc or clang.
 sanitize: .venv/.test

@@ -171,7 +171,8 @@ def damaged_array(rng, given):
         choices = FLOATS if array.dtype.kind == "f" else INTEGERS
         for _ in range(int(rng.integers(1, 4))):
             with np.errstate(all="ignore"):
-                flat[rng.integers(flat.size)] = choices[rng.integers(len(choices))]
+                new = np.asarray(choices[rng.integers(len(choices))]).astype(flat.dtype)
+            flat[rng.integers(flat.size)] = new
         return flat.reshape(array.shape)
     return np.array(b"csr" if rng.random() < 0.5 else "lil")
 
