@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz mutants sanitize clean
+.PHONY: demo reproduce test lint format bench bench-nnls bench-glm bench-nmf bench-tensor bench-unmixing bench-scale bench-start bench-few-atoms fuzz fuzz-files mutants sanitize clean
 
 demo: .venv/.cli
 	$(BIN)/conepursuit demo --out out
@@ -63,6 +63,11 @@ fuzz: .venv/.test
 # make mutants MUTANTS="--python 300 --cpp 10 --seed 7"
 mutants: .venv/.test
 	$(BIN)/python tools/mutants.py $(MUTANTS)
+
+# Reads damaged files of every format: make fuzz-files EACH=2000 JOBS=2
+EACH ?= 100
+fuzz-files: .venv/.test
+	$(BIN)/python fuzz/files.py --each $(EACH) --jobs $(JOBS) $(FUZZ)
 
 # Builds the kernels with sanitizers and runs their tests and a short fuzz; needs gcc or clang.
 sanitize: .venv/.test

@@ -158,7 +158,7 @@ def damaged_array(rng, given):
         return None
     if way == 1:
         return np.array([Payload()], dtype=object)
-    if way == 2 and array.dtype != object:
+    if way == 2 and array.dtype.kind in "iufb":
         return array.astype([np.float32, np.int8, "U8", complex, np.uint64, ">i4"][rng.integers(6)])
     if way == 3:
         return array.reshape(-1)[: rng.integers(array.size + 1)]
@@ -171,7 +171,8 @@ def damaged_array(rng, given):
         choices = FLOATS if array.dtype.kind == "f" else INTEGERS
         for _ in range(int(rng.integers(1, 4))):
             with np.errstate(all="ignore"):
-                flat[rng.integers(flat.size)] = choices[rng.integers(len(choices))]
+                new = np.asarray(choices[rng.integers(len(choices))]).astype(flat.dtype)
+            flat[rng.integers(flat.size)] = new
         return flat.reshape(array.shape)
     return np.array(b"csr" if rng.random() < 0.5 else "lil")
 

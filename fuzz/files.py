@@ -30,6 +30,8 @@ from zlib import crc32
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # scenes are made there
+
 import good_files
 from damage import CANARY
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
+from time import time
 from typing import IO
+
+ABANDONED = 600.0
+"""Seconds after which what was not written to is no longer being written by another process."""
 
 
 @contextmanager
@@ -14,10 +19,11 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of `path` when it is complete.
 
     It is written under another name in the same folder. After an error it is deleted, and `path`
-    is left as it is.
+    is left as it is. Of a process that was killed meanwhile, it is deleted by a later one.
     """
     target = path.resolve()  # a symbolic link is followed, not replaced
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    _delete_abandoned(target)
     try:
         with beside.open("wb") as file:
             yield file
@@ -27,6 +33,14 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _delete_abandoned(target: Path) -> None:
+    """Delete what processes that were killed have left beside a file."""
+    with suppress(OSError):  # another process may do the same
+        for part in target.parent.glob(f".{escape(target.name)}.*.part"):
+            if time() - part.stat().st_mtime > ABANDONED:
+                part.unlink()
 
 
 @contextmanager

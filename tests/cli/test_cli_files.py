@@ -491,6 +491,17 @@ def test_the_old_file_stands_until_the_new_one_is_complete(tmp_path):
     assert path.read_text() == "new"
 
 
+def test_what_a_killed_process_left_is_deleted_by_the_next_writer(tmp_path):
+    path, left = tmp_path / "x[1].csv", [tmp_path / f".x[1].csv.{i}.part" for i in (1, 2)]
+    other = tmp_path / ".xx.csv.1.part"
+    for part in (*left, other):
+        part.write_text("half")
+    for part in (left[0], other):
+        os.utime(part, (1e9, 1e9))
+    write_csv(path, ["a"], [[1]])
+    assert sorted(tmp_path.iterdir()) == sorted([path, left[1], other])
+
+
 def test_a_link_stays_one_and_permissions_are_those_of_the_user(tmp_path):
     path = tmp_path / "x"
     (tmp_path / "link").symlink_to(path)
@@ -614,6 +625,36 @@ def test_shapes_of_npy_that_cannot_be_are_refused(shape, suffix):
         file.write(bytes(48))
     given = compress("x.npy", suffix) if suffix else "x.npy"
     with pytest.raises(ValueError, match=f"^{given} is not a .npy file, or is damaged"):
+        read(given)
+
+
+def test_control_characters_of_names_are_not_printed(capsys):
+    wild = "\x1b[31mred", "\x9b2J", "\u202eoak"
+    save("A.csv", f"id,{','.join(wild)}\nr,1,0,1\ns,0,1,2\nt\x1b,1,1,0\n")
+    save("b.csv", "id,w\nr,1\ns,2\nt\x1b,1\n")
+    save("c.csv", "id,w\x1b[2J\nr,1\ns,2\nt\x1b,1\x1b\n")
+    save("d.csv", "id,w\nr,1\ns,2\nu\x1b,1\n")
+    save("\x1b[31m.csv", "id,w\nt\x1b,1\ns,2\nr,1\n")
+    for arguments, code in (
+        (["A.csv", "b.csv"], 0), (["A.csv", "c.csv"], 2), (["A.csv", "d.csv"], 2),
+        (["A.csv", "\x1b[31m.csv"], 0), (["A.csv", "b.csv", "--certify", "\x1b.csv"], 2),
+        (["A.csv", "b.csv", "--out", "\x1b.json"], 0),
+        (["A.csv", "b.csv", "--certify", "\x1b.json"], 0),
+    ):  # fmt: skip
+        assert main(["solve", *arguments]) == code
+        printed = "".join(capsys.readouterr())
+        assert all(c.isprintable() or c == "\n" for c in printed)
+    assert main(["factorize", "A.csv", "--components", "1", "--out", "\x1b"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert json.loads(Path("\x1b.json").read_text())["atoms"] == list(wild)  # files keep them
+
+
+@pytest.mark.parametrize("end", [b"1.5E", b"1.5\0", b"8\0\0\xff2724E-1\n1\n1\n1\n", b"1\n1\n1.5E"])
+@pytest.mark.parametrize("suffix", ["", *COMPRESSED])
+def test_matrix_market_files_at_which_scipy_crashes(end, suffix):
+    Path("x.mtx").write_bytes(b"%%MatrixMarket matrix array real general\n2 2\n" + end)
+    given = compress("x.mtx", suffix) if suffix else "x.mtx"
+    with pytest.raises(ValueError, match=f"^{given} is not a Matrix Market file, or is damaged"):
         read(given)
 
 

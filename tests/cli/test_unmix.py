@@ -215,6 +215,38 @@ def test_a_library_may_hold_spectra_as_columns_or_rows(way, scene, tmp_path, cap
     assert map_bytes(tmp_path / "third") == map_bytes(tmp_path / "maps")
 
 
+HOSTILE_NAMES = [
+    ["\x1b[31mred", "$x^$", "{a, b}"],
+    ["a\0b", "\\frac{$", "; c = {"],
+    ["\uffff", "\u202eoak", "<b>[red]&amp;"],
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_of_any_characters_go_into_maps_pictures_and_reports(
+    kind, tmp_path, capsys, monkeypatch
+):
+    X, spectra = made()
+    names = HOSTILE_NAMES[KINDS.index(kind) % len(HOSTILE_NAMES)]
+    path = save(X, tmp_path / f"scene.{kind}")
+    quoted = [f'"{name}"' for name in names]
+    write_library(tmp_path / "library.csv", spectra, names=quoted)
+    asked = (path, "--library", "library.csv")
+    monkeypatch.setattr("conepursuit.cli.unmixing.write_results", ctrl_c)
+    assert run(capsys, *asked, "--out", "maps")[0] == 130
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *asked, "--out", "maps", "--resume")
+    assert (code, err) == (0, "")
+    assert all(c.isprintable() or c == "\n" for c in out)
+    assert read_map(tmp_path / "maps", "abundance", kind).shape == (11, 7, 3)
+    assert len(json.loads((tmp_path / "maps/summary.json").read_text())["endmembers"]) == 3
+
+
+def ctrl_c(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.usefixtures("quick")
 def test_an_envi_library_and_at_most_one_endmember(scene, tmp_path, capsys):
     from spectral.io import envi

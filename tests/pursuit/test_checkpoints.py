@@ -34,9 +34,11 @@ from conepursuit import (
     Symmetric,
     Union,
     UnitVectors,
+    Vectors,
     certify,
     iterates,
     minimize,
+    nnls,
 )
 from conepursuit.atoms.base import packed_keys, unpacked_keys
 
@@ -212,6 +214,98 @@ def test_a_write_that_fails_leaves_the_file_before_it(tmp_path, monkeypatch):
     assert (saved.kind, saved.rank, saved.note, saved.path) == ("anything", 3, "a text", path)
     np.testing.assert_array_equal(saved.H, X)
     assert os.listdir(tmp_path) == ["run.npz"]
+
+
+@pytest.mark.parametrize("trouble", ["folder", "disk"])
+def test_a_run_goes_on_where_its_checkpoint_cannot_be_written(trouble, tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    checkpoint = Checkpoint(tmp_path / "runs" / "run.npz", seconds=0)
+    if trouble == "folder":
+        (tmp_path / "runs").rmdir()
+    else:
+
+        def full_disk(file, **arrays):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.warns(RuntimeWarning, match=r"run.npz cannot be written, and") as said:
+        result = minimize(*CASES["columns"], callback=checkpoint)
+    assert result.status.success
+    assert len(said) == 1  # once, whatever the number of states
+    with pytest.warns(RuntimeWarning, match="cannot be written"):  # and once in the next run
+        minimize(*CASES["columns"], callback=checkpoint)
+
+
+def test_a_disk_that_has_room_again_is_written_to(tmp_path):
+    (tmp_path / "runs").mkdir()
+    checkpoint = Checkpoint(tmp_path / "runs" / "run.npz", seconds=0)
+    (tmp_path / "runs").rmdir()
+
+    def callback(state):
+        checkpoint(state)
+        (tmp_path / "runs").mkdir(exist_ok=True)
+
+    with pytest.warns(RuntimeWarning, match="cannot be written"):
+        result = minimize(*CASES["columns"], callback=callback)
+    assert Checkpoint.load(checkpoint.path).iteration == result.n_iter
+
+
+CRAFTED = {
+    "keys": [None, 3, [0.5], [10**6], [-1], ["[0]"], ["("], [0, 0]],
+    "weights": [None, "a", [1.0], [np.nan], [[1.0]]],
+    "value": [None, "a", [1.0, 2.0], np.nan],
+    "decrease": [None, "a"],
+    "iteration": [None, "a", [1, 2], 0.5],
+    "shape": [None, 3, "ab", [[1]]],
+    "kind": [None, 3, ["minimize"]],
+    "conepursuit_checkpoint": ["a", [1, 2]],
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_crafted_checkpoints_are_named(name, tmp_path):
+    path = tmp_path / "run.npz"
+    minimize(*CASES["columns"], callback=Checkpoint(path))
+    with np.load(path) as file:
+        held = dict(file)
+    for value in CRAFTED[name]:
+        changed = {key: array for key, array in held.items() if key != name}
+        np.savez(path, **changed, **({} if value is None else {name: value}))
+        with pytest.raises(ValueError, match=r"run.npz is not a checkpoint|checkpoint of another"):
+            minimize(*CASES["columns"], start=Checkpoint.load(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("keys", [10**6]), ("keys", [-1]), ("keys", [0.5]), ("n_columns", -1),
+        ("n_columns", 10**15), ("n_columns", 7), ("weights", [np.nan]), ("weights", "a"),
+    ],
+)  # fmt: skip
+def test_crafted_checkpoints_of_nnls_are_named(name, value, tmp_path):
+    path = tmp_path / "run.npz"
+    entries = {"iteration": 1, "keys": [0], "weights": [1.0], "rnorm": 1.0, "n_columns": 3}
+    Checkpoint(path).write("nnls", **{**entries, name: value})
+    with pytest.raises(
+        ValueError, match=r"run.npz (is not a checkpoint of this|takes more memory)"
+    ):
+        nnls(np.eye(3), np.ones(3), start=Checkpoint.load(path))
+
+
+@pytest.mark.parametrize("change", ["columns", "rows", "nothing"])
+def test_sparse_atoms_of_a_crafted_checkpoint_are_looked_at(change, tmp_path):
+    path, atoms = tmp_path / "run.npz", Vectors.single((3,), "a", sparse.csr_array([[1.0, 0, 2]]))
+    saved = {"kind": "minimize", **atoms.saved()}
+    if change == "columns":
+        saved["columns"] = np.array([0, 10**6])
+    elif change == "rows":
+        saved["rows"] = np.array(["x", "y"])
+    Checkpoint(path).write(**saved)
+    if change == "nothing":
+        assert atoms.restored(Checkpoint.load(path)).table.rows.toarray().tolist() == [[1, 0, 2]]
+        return
+    with pytest.raises(ValueError, match=r"damaged sparse matrix|could not convert"):
+        atoms.restored(Checkpoint.load(path))
 
 
 def test_files_that_are_no_checkpoints_are_refused(tmp_path):

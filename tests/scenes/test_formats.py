@@ -191,6 +191,96 @@ def test_a_damaged_file_is_named(suffix, tmp_path):
         open_scene(path)
 
 
+def with_field(path, name, value):
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{name} =")]
+    path.write_text("\n".join([*lines, f"{name} = {value}"]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("data ignore value", "{1,2}", "'data ignore value' must be a number"),
+        ("interleave", "xyz", "interleave must be bsq, bil or bip; got 'xyz'"),
+        ("interleave", "Bil", "interleave must be bsq, bil or bip; got 'Bil'"),
+        ("byte order", "7", "byte order must be 0 or 1"),
+        ("lines", "-11", "lines must be a positive number"),
+        ("bands", "1e3", "invalid literal"),
+        ("reflectance scale factor", "0", "must be finite and not 0"),
+        ("bbl", "{a, 1, 1, 1}", "could not convert|must have a number"),
+        ("wavelength", "{1, 2, 3}", "'wavelength' must have a number for each of 6 bands"),
+        ("wavelength", f"{{{', '.join(['1'] * 3_000_000)}}}", "it has .* bytes; .* are the most"),
+        ("wavelength", "{\n" + "1,\n" * 60_000 + "1}", "it has .* bytes; .* are the most"),
+    ],
+)  # fmt: skip
+def test_fields_of_envi_that_cannot_be_are_refused(name, value, text, X, tmp_path):
+    path = save(X, tmp_path / "scene.hdr")
+    with_field(path, name, value)
+    with pytest.raises(ValueError, match=rf"^{path}.*({text})"):
+        open_scene(path)
+
+
+def test_wavelengths_that_are_no_numbers_are_not_known(X, tmp_path, capfd):
+    path = save(X, tmp_path / "scene.hdr")
+    with_field(path, "wavelength", "{a, b}")
+    assert open_scene(path).wavelengths is None
+    assert not any(capfd.readouterr())
+
+
+def saved_mat(path, *, packed=False):
+    from scipy.io import savemat
+
+    savemat(path, {"X": np.random.default_rng(0).random((5, 4, 6)), "s": {"a": "text"}},
+            do_compression=packed)  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [100, 130, 150, 400, -9])
+def test_a_truncated_mat_file_is_named(size, packed, tmp_path):
+    path = saved_mat(tmp_path / "scene.mat", packed=packed)
+    assert open_scene(path).shape == (5, 4, 6)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=f"^{path} "):
+        open_scene(path)
+
+
+def test_a_mat_file_at_which_scipy_may_crash_is_refused(tmp_path):
+    path = saved_mat(tmp_path / "scene.mat")
+    content = bytearray(path.read_bytes())
+    content[187] = 0x20  # the kind of the numbers of X, by which SciPy looks into a table
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"scene.mat is not a .mat file.* an element of the kind"):
+        open_scene(path)
+
+
+def test_metadata_of_zarr_that_are_nested_deeply_are_named(X, tmp_path):
+    path = save(X, tmp_path / "scene.zarr")
+    for file in path.rglob(".z*"):
+        file.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=f"^{path} "):
+        open_scene(path)
+
+
+@pytest.mark.parametrize("shape", [(-1, 4, 6), (-5, -4, 6), (10**9, 10**9, 10**9)])
+def test_shapes_of_npy_that_cannot_be_are_refused(shape, tmp_path):
+    path = tmp_path / "scene.npy"
+    with path.open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(960))
+    with pytest.raises(ValueError, match=f"^{path} is not a .npy file, or is damaged"):
+        open_scene(path)
+
+
+def test_rows_that_cannot_be_read_are_named(X, tmp_path):
+    path = save(X, tmp_path / "scene.zarr")
+    found = open_scene(path)
+    for file in (path / "reflectance").glob("0*"):
+        file.write_bytes(b"damaged")
+    with pytest.raises(ValueError, match=f"^{path} is not a whole .zarr file, or is damaged"):
+        found.read(slice(0, 2))
+
+
 def test_an_array_that_is_no_scene_is_refused(tmp_path):
     np.save(tmp_path / "flat.npy", np.ones((5, 4)))
     with pytest.raises(ValueError, match=r"\(rows, columns, bands\).*got \(5, 4\)"):

@@ -57,7 +57,10 @@ def factorize(
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
         with Waiting(Console(stderr=True), f"factorising {data.size}"):
-            factors = fitted(model, data.values)
+            try:
+                factors = fitted(model, data.values)
+            except ValueError as error:  # of what the file holds
+                raise ValueError(f"{X}: {error}") from None
     console = Console(highlight=False)
     show_files(console, data)
     show(console, data, model)

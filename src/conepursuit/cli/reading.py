@@ -164,9 +164,9 @@ def _load(path: Path, file: IO[bytes], name: str | None, given: str) -> Any:
         if kind == ".mtx":
             from scipy.io import mminfo, mmread
 
-            stream = _text_of(file)
-            check_held(path, file, mminfo(stream)[2] // 2)  # symmetric ones hold half their entries
-            return as_numbers(mmread(stream), given)
+            entries = mminfo(_text_of(file))[2]
+            check_held(path, file, entries // 2)  # a symmetric matrix holds half its entries
+            return as_numbers(mmread(_text_of(file)), given)
         if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
             file.seek(0)
             check_held(path, file, _size_said(file) + file.tell())
@@ -178,13 +178,17 @@ def _load(path: Path, file: IO[bytes], name: str | None, given: str) -> Any:
 
 
 def _text_of(file: IO[bytes]) -> Any:
-    """Return what SciPy reads text from; it crashes at a zero byte, and where it seeks back."""
+    """Return what SciPy reads text from.
+
+    SciPy crashes where it seeks back, at a zero byte, and at the end of a last line without an end.
+    """
+    ends = iter([b"\n"])
 
     def read(size: int) -> bytes:
         part = file.read(size)
         if b"\0" in part:
             raise ValueError("it holds a zero byte, and is no text")
-        return part
+        return part or next(ends, b"")
 
     return SimpleNamespace(read=read)
 

@@ -82,7 +82,7 @@ def open_file(path: Path, name: str | None) -> TiffScene:
     rasterio = _rasterio()
     with warnings.catch_warnings(), rasterio.Env():
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-        image = rasterio.open(path)
+        image = rasterio.open(path, driver="GTiff")
     shape = (image.height, image.width, image.count)
     dtype = np.result_type(*image.dtypes)
     check_scene(path, shape, dtype)
