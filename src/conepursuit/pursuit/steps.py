@@ -265,8 +265,9 @@ def line_minimum(objective: Objective, x: Array, vector: Array, line: Line) -> f
         return slope_at(objective, x + step * vector, vector, line.charge)
 
     curvature, size = objective.curvature(x, vector), norm(vector)
-    bent = curvature is not None and curvature > 0
-    guess = -line.slope / curvature if bent else (1.0 / size if size else line.max_step)
+    guess = 1.0 / size if size else line.max_step
+    if curvature is not None and curvature > 0:  # it may be negative by rounding
+        guess = -line.slope / curvature
     low, high, outside = 0.0, min(guess, line.max_step), inf
     for _ in range(EXPANSIONS):
         there = slope(high)
