@@ -12,6 +12,9 @@ namespace conepursuit::loss_fits {
 // penalty asks for a smaller multiple, this one is taken.
 constexpr double LEAST_SCALE = 1e-6;
 
+// The least multiple that is taken: a smaller one may be 0, which is outside of a domain.
+constexpr double LEAST_FACTOR = 1e-290;
+
 // Newton steps for the best multiple; they converge from one side, to all digits.
 constexpr int SCALE_STEPS = 50;
 
@@ -50,6 +53,7 @@ inline bool scale(const Problem &P, Fit &S) {
     }
     double factor = shrunk / (grown + cost);
     if (power > 1.0) factor = std::exp(best_logarithm(power, grown, shrunk, cost));
+    if (!(factor > LEAST_FACTOR)) factor = LEAST_FACTOR;
     for (Index j = 0; j < P.prices.size(); j++) S.c[j] *= factor;
     combine(P, S.c, S.x);
     return true;

@@ -305,3 +305,28 @@ def test_a_free_intercept_is_the_best_one_next_to_a_pole_and_in_any_unit():
             with np.errstate(all="ignore"):
                 tried = [loss.value(x + b) for b in np.append(steps, pole + np.abs(steps))]
             assert value <= np.nanmin(tried) + 1e-12 * loss._sum(loss.sizes(x))
+
+
+def test_an_intercept_that_is_held_at_the_end_of_the_domain_has_a_true_gap():
+    """The least entry of x moves the intercept, which the gradient has to know."""
+    A, x = [[-0.45], [0.74]], [0.6]
+    loss = FreeIntercept(BetaDivergence([0.0, 0.0009], 1.25))
+    audit = certify(loss, Cone(Dictionary(A)), weights=x)
+    least = min(loss.value(np.array([-0.45, 0.74]) * w) for w in np.linspace(0, 0.6, 601))
+    assert loss.value(np.array([-0.45, 0.74]) * 0.6) - least <= audit.gap
+    gradient = loss.value_and_gradient(np.array([-0.27, 0.444]))[1]
+    assert abs(gradient.sum()) <= 1e-15
+
+
+def test_slopes_that_do_not_sum_to_zero_exactly_count_against_a_proof():
+    """The slope at the first entry is rounding, and the way of the intercept is 1e10."""
+    A = [
+        [0.39991119475928844, 4464383818.44941],
+        [0.00016484534895358288, 4773339.894146978],
+        [2366.256545245171, 86679136453966.38],
+    ]
+    y = np.array([-3423042061.7627687, -3659932.4558443003, -66460757412378.28])
+    x = np.array([17140103983.48391, 0.5438502142537598])
+    loss = FreeIntercept(Huber(y, 30.0))
+    audit = certify(loss, Cone(Dictionary(A)), weights=x)
+    assert not audit.proven or audit.gap >= loss.value(A @ x) - loss.value(np.zeros(3))

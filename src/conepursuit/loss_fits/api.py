@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from conepursuit.arrays import Array, Vector, count
+from conepursuit.arrays import Array, Vector, count, quiet
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import matvec
 from conepursuit.loss_fits.arguments import check_in_memory, in_safe_units, problem_of
@@ -31,6 +31,7 @@ from conepursuit.pursuit.starts import why_infinite
 from conepursuit.status import Status
 
 
+@quiet
 def nnfit(
     objective: Objective,
     A: Any,

@@ -13,7 +13,7 @@ from math import inf, isfinite, log
 
 import numpy as np
 
-from conepursuit.arrays import EPS, Array, Vector, quiet
+from conepursuit.arrays import EPS, Array, Vector
 from conepursuit.atoms.dictionary import Dictionary
 from conepursuit.linear import is_blocks
 from conepursuit.loss_fits.columns import Point, Problem
@@ -264,7 +264,6 @@ def inverse_product(moves: Array, turns: Array, d: Vector) -> Vector:
     return out
 
 
-@quiet
 def fit_newton(
     objective: Objective,
     atoms: Dictionary,

@@ -147,10 +147,10 @@ class FreeIntercept(Objective):
 
     def _best_intercept(self, x: Array) -> float:
         """Return the root of the slope in b, by Newton's method kept inside a bracket."""
-        if self.floor > -inf and self._derivatives(x + self.floor)[0] >= 0:
-            return self.floor
         pole = self.loss.lowest_shift(x)
         low, high = max(self.floor, pole), inf
+        if low > -inf and self._derivatives(x + low)[0] >= 0:
+            return low
         scale = float(max(np.abs(x).max(), np.abs(self.loss.y).max())) or 1.0
         b = self.loss.typical_shift(x)
         b, reach = (b if b > low else low + scale), scale
@@ -209,7 +209,19 @@ class FreeIntercept(Objective):
         return diagonal, (float(diagonal.sum()) or 1.0) if moves else inf
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        return self.loss.value_and_gradient(x + self.intercept(x))
+        """Return f(x) and a subgradient of f.
+
+        Where b is the least one in the domain of the loss, the loss may still rise in b. Then f
+        rises as the least entry of x falls, since b grows with it: that entry makes the slopes sum
+        to zero. The loss is defined at the end of its domain, where all lower slopes serve as well.
+        """
+        b = self.intercept(x)
+        value, gradient = self.loss.value_and_gradient(x + b)
+        total = float(gradient.sum())
+        if total > 0 and b > self.floor and b == self.loss.lowest_shift(x):
+            ends = self.loss.counted & (x == x[self.loss.counted].min())
+            gradient = np.where(ends, gradient - total / np.count_nonzero(ends), gradient)
+        return value, gradient
 
     def hessian(self, x: Array) -> Callable[[Array], Array]:
         diagonal, total = self._centre(x, self.loss.stiffness(x + self.intercept(x)))

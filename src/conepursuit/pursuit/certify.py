@@ -42,7 +42,8 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
     c >= 0 its shift, so that <g + c t, a> >= -lambda on every atom.
 
     *radius*: ``h + rho * max(0, -m - lambda)``, where rho bounds the sum of weights of a minimiser;
-    or ``h + c <t, x*> <= h + c ||t|| ||x*||``, where the objective bounds ||x*||.
+    or ``h + c <t, x*> <= h + c ||t|| ||x*||``, where the objective bounds ||x*||. Where g is
+    a gradient up to an `Objective.imbalance` only, its duality gap takes the place of h.
 
     *dual*: u = s (g + c t) satisfies <u, a> >= -lambda on every atom for 0 <= s <= 1, and for all s
     without a penalty, so that ``f(x) + lambda * sum(w) + f*(u)`` is a bound. With a penalty
@@ -77,9 +78,14 @@ def certifier(objective: Objective, domain: Domain) -> Certifier:
         size = norm(gradient) + shift * length if objective.quadratic else magnitude(gradient, tilt)
         extra = allowance(objective, penalty, w.x, value, w.size, len(w.weights), size, drift)
         bounds = [(inf, "estimate")]
-        if worst == 0.0 or domain.radius < inf:
-            bounds.append((height + (domain.radius * worst if worst else 0.0), "radius"))
-        if t is not None:
+        beyond = domain.radius * worst if worst else 0.0
+        if margin > 0.0:  # the gradient is one of f up to an imbalance only, which has no bound
+            dual = objective.duality_gap(w.x, value, gradient, None, 1.0)
+            if dual is not None and beyond < inf:
+                bounds.append((dual + local.cost + beyond, "radius"))
+        elif beyond < inf:
+            bounds.append((height + beyond, "radius"))
+        if t is not None and margin == 0.0:
             bounds.append((height + (reach * shift if shift else 0.0), "radius"))
         for along, largest in _dual_points(domain, tilt, t is not None, worst):
             if along is not None and objective.imbalance(gradient + along) > 0.0:
