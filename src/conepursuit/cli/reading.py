@@ -108,7 +108,8 @@ def read_targets(given: str, layout: Layout = DETECT, *, transpose: bool = False
     data = read(given, layout)
     check_entries(data, missing=False)
     data = data.transposed() if transpose else data
-    values = data.values.toarray() if sparse.issparse(data.values) else data.values
+    with reading(Path(given), "a file of targets, which are made dense,"):
+        values = data.values.toarray() if sparse.issparse(data.values) else data.values
     if values.ndim not in (1, 2):
         raise ValueError(
             f"{given} must hold a vector, or a matrix with a target for each column; got shape "
