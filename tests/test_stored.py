@@ -91,6 +91,22 @@ def test_other_damage_is_refused(kind, damage):
         check_stored(A, "X")
 
 
+def test_what_lies_behind_the_entries_does_not_count():
+    A, b = good("csr")
+    A.indices, A.data = np.append(A.indices, FAR), np.append(A.data, 1.0)
+    check_stored(A, "A")
+    assert cp.nnls(A, b).proven
+
+
+def test_indices_in_any_order_of_bytes():
+    A = good("csr")[0]
+    A.indices = A.indices.astype(">i4")
+    check_stored(A, "A")
+    A.indices[3] = -1
+    with pytest.raises(ValueError, match="got -1"):
+        check_stored(A, "A")
+
+
 def test_rows_of_lists_that_do_not_agree_are_refused():
     A = good("lil")[0]
     A.rows[2] = A.rows[2] + [1, 2]

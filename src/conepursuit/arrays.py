@@ -36,6 +36,8 @@ gap that is not proven.
 
 def is_number(given: Any) -> bool:
     """Return whether a parameter is a real number that a float can be; a bool is not one."""
+    if isinstance(given, float):  # most are
+        return True
     if not isinstance(given, Real) or isinstance(given, bool):
         return False
     try:
@@ -245,14 +247,17 @@ def _misplaced(matrix: Any) -> str | None:
         return next(filter(None, found), None)
     if matrix.format not in ("csr", "csc", "bsr"):
         return None  # of the others, no entry can lie outside
-    sides = zip((1, *matrix.shape)[-2:], getattr(matrix, "blocksize", (1, 1)), strict=True)
-    rows, columns = (n // size for n, size in sides)
+    rows, columns = (1, *matrix.shape)[-2:]
+    if matrix.format == "bsr":
+        rows, columns = rows // matrix.blocksize[0], columns // matrix.blocksize[1]
     lines, limit = (columns, rows) if matrix.format == "csc" else (rows, columns)
     ends, places = matrix.indptr, matrix.indices
     rising = ends.ndim == 1 and len(ends) == lines + 1 and ends[0] == 0 and ends[-1] <= len(places)
     if not rising or (ends[1:] < ends[:-1]).any():
         return f"its indptr must rise from 0 to at most {len(places)} in {lines} steps"
-    return _outside(places, limit, len(matrix.data))
+    if len(places) != len(matrix.data):
+        return f"it has {len(places)} indices for {len(matrix.data)} entries"
+    return _outside(places[: ends[-1]], limit, int(ends[-1]))  # what follows is not used
 
 
 def _outside(indices: Array, limit: int, n: int) -> str | None:
@@ -263,7 +268,8 @@ def _outside(indices: Array, limit: int, n: int) -> str | None:
         return None
     if indices.dtype.kind not in "iu":
         return f"its indices must be integers; got the type {indices.dtype}"
-    least, most = int(indices.min()), int(indices.max())
-    if least >= 0 and most < limit:
+    largest = indices.view(indices.dtype.str.replace("i", "u")).max()  # a negative one is large
+    if largest < limit:
         return None
-    return f"its indices must be from 0 to {limit - 1}; got {least if least < 0 else most}"
+    least = indices.min()
+    return f"its indices must be from 0 to {limit - 1}; got {least if least < 0 else largest}"

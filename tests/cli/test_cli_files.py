@@ -562,6 +562,18 @@ def hostile(kind, **parts):
     np.savez("x.npz", **held)
 
 
+def test_sparse_targets_that_no_memory_holds_are_named():
+    for shape in ((2**62, 2), (2, 2**40)):
+        hostile(
+            "coo",
+            shape=lambda _, shape=shape: np.array(shape),
+            row=lambda i: 0 * i,
+            col=lambda i: 0 * i,
+        )
+        with pytest.raises(ValueError, match=r"^x.npz (is not a|takes more memory)"):
+            read_targets("x.npz")
+
+
 def far(indices):
     return np.where(np.arange(len(indices)) % 7 == 3, 10**6, indices)
 

@@ -247,7 +247,7 @@ def test_a_truncated_mat_file_is_named(size, packed, tmp_path):
 def test_a_mat_file_at_which_scipy_may_crash_is_refused(tmp_path):
     path = saved_mat(tmp_path / "scene.mat")
     content = bytearray(path.read_bytes())
-    content[187] = 0x20  # the kind of the numbers of X, by which SciPy looks into a table
+    content[185] = 0x40  # the kind of the numbers of X, by which SciPy looks into a table
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"scene.mat is not a .mat file.* an element of the kind"):
         open_scene(path)

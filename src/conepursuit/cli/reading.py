@@ -108,7 +108,8 @@ def read_targets(given: str, layout: Layout = DETECT, *, transpose: bool = False
     data = read(given, layout)
     check_entries(data, missing=False)
     data = data.transposed() if transpose else data
-    values = data.values.toarray() if sparse.issparse(data.values) else data.values
+    with reading(Path(given), "a file of targets, which are made dense,"):
+        values = data.values.toarray() if sparse.issparse(data.values) else data.values
     if values.ndim not in (1, 2):
         raise ValueError(
             f"{given} must hold a vector, or a matrix with a target for each column; got shape "
@@ -167,10 +168,12 @@ def _load(path: Path, file: IO[bytes], name: str | None, given: str) -> Any:
             entries = mminfo(_text_of(file))[2]
             check_held(path, file, entries // 2)  # a symmetric matrix holds half its entries
             return as_numbers(mmread(_text_of(file)), given)
-        if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
-            file.seek(0)
-            check_held(path, file, _size_said(file) + file.tell())
+        start = file.read(len(MAGIC_PREFIX))
         file.seek(0)
+        if start == MAGIC_PREFIX:
+            check_held(path, file, _size_said(file) + file.tell())
+        elif not start.startswith(b"PK"):  # NumPy would advise to execute it, as a pickle
+            raise ValueError("it does not begin as such a file does")
         loaded = np.load(file, allow_pickle=False)
         if not isinstance(loaded, np.ndarray):
             loaded = _chosen(path, file, loaded, name)

@@ -128,8 +128,10 @@ def _check_elements(data: bytes | mmap, order: str, place: int, stop: int) -> No
         if kind >> 16:  # up to four bytes stand in place of their number
             kind, size, head = kind & 0xFFFF, kind >> 16, 4
         end = place + head + size
-        if kind not in MAT_KINDS or end > stop:
-            raise ValueError(f"it has an element of the kind {kind} and {size} bytes")
+        if kind not in MAT_KINDS:
+            raise ValueError(f"it has an element of the kind {kind}, and there is none")
+        if end > stop:
+            raise ValueError(f"it ends within an element of {size} bytes")
         if kind == MAT_MATRIX:
             _check_elements(data, order, place + head, end)
         place = end + (start - end) % 8
