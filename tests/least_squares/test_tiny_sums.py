@@ -21,3 +21,14 @@ def test_the_gap_has_the_rounding_of_the_weights(condition, total, second):
     assert fit.proven
     assert hull_excess(A, b, total, fit.x, always_full=full) <= Fraction(fit.gap)
     assert fit.gap <= 1e-3 * float(b @ b)
+
+
+def test_row_weights_may_meet_a_target_of_zeros_and_no_tiny_one():
+    w = np.array([1.0, 2.0])
+    for b in (np.zeros(2), np.zeros((2, 3))):
+        fit = nnls(np.eye(2), b, weights=w)
+        assert not fit.x.any()
+        assert np.all(fit.gap == 0)
+    with pytest.raises(ValueError, match="so small that its digits are lost"):
+        nnls(np.eye(2), [1e-320, 1e-320], weights=w)
+    nnls(np.eye(2), [1e-320, 1.0], weights=w)
