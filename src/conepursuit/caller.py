@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from warnings import warn
 
-BETWEEN = ("conepursuit", "joblib", "sklearn")
+BETWEEN = ("conepursuit", "joblib", "numpy", "sklearn")
 """Packages whose functions may stand between the line of a user and a warning."""
 
 
