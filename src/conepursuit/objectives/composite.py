@@ -149,20 +149,21 @@ class FreeIntercept(Objective):
         """Return the root of the slope in b, by Newton's method kept inside a bracket."""
         pole = self.loss.lowest_shift(x)
         low, high = max(self.floor, pole), inf
-        if low > -inf and self._derivatives(x + low)[0] >= 0:
+        if self.floor > -inf and self._derivatives(x + low)[0] >= 0:
             return low
         scale = float(max(np.abs(x).max(), np.abs(self.loss.y).max())) or 1.0
         b = self.loss.typical_shift(x)
         b, reach = (b if b > low else low + scale), scale
         # With labels of one class b has no end: a slope that is rounding of the first one is zero.
         # Slopes next to a pole say nothing of that size; there the present ones are taken.
-        level = self._slope_rounding(x + b)
+        level: float | None = None
         best, flattest, growth, shore, leap = b, inf, 1.0, SHORE, LEAP
         for _ in range(NEWTON_STEPS):
-            slope, curvature = self._derivatives(x + b)
+            slope, curvature, rounding = self._derivatives(x + b)
             if abs(slope) < flattest:
                 best, flattest = b, abs(slope)
-            if abs(slope) <= (level if pole == -inf else self._slope_rounding(x + b)):
+            level = rounding if level is None or pole > -inf else level
+            if abs(slope) <= level:
                 break
             low, high = (low, b) if slope > 0 else (b, high)
             least = EPS * (max(b - pole, 0.5 * abs(b)) if pole > -inf else abs(b) + scale)
@@ -189,19 +190,17 @@ class FreeIntercept(Objective):
             b = target
         return float(best)
 
-    def _slope_rounding(self, at: Array) -> float:
-        """Return how much the slope in b at x + b may be off by rounding."""
-        slopes = self.loss.value_and_gradient(at)[1]
-        rounding = EPS * float(np.abs(slopes).sum())
-        return rounding if rounding < inf else 0.0
+    def _derivatives(self, at: Array) -> tuple[float, float, float]:
+        """Return slope and curvature of the loss in b at x + b, and the rounding of the slope.
 
-    def _derivatives(self, at: Array) -> tuple[float, float]:
-        """Return slope and curvature of the loss in b at x + b; outside its domain, slope -inf."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes, curvatures = self.loss.slopes(at), self.loss.curvatures(at)
-            total = float(self.loss.weighted(slopes).sum())
+        Outside of the domain of the loss the slope is -inf.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slopes = self.loss.weighted(self.loss.slopes(at))
+            total, size = float(slopes.sum()), float(np.abs(slopes).sum())
             inside = total == total and self.loss.value(at) < inf
-            return (total if inside else -inf), float(self.loss.weighted(curvatures).sum())
+            curvature = float(self.loss.weighted(self.loss.curvatures(at)).sum())
+        return (total if inside else -inf), curvature, (EPS * size if size < inf else 0.0)
 
     def _centre(self, x: Array, diagonal: Array) -> tuple[Array, float]:
         """Return the diagonal h of a Hessian, and its sum, or inf where b is held at its floor."""
@@ -315,7 +314,7 @@ class FreeIntercept(Objective):
 
     def rounding(self, x: Array) -> float:
         at = x + self.intercept(x)
-        slope, curvature = self._derivatives(at)
+        slope, curvature, _ = self._derivatives(at)
         # What a better intercept would gain: with labels of one class there always is one.
         ends = self.floor > -inf or self.loss.lowest_shift(x) > -inf
         missed = 0.0 if ends or not 0 < curvature < inf else 2.0 * slope * slope / curvature
