@@ -104,6 +104,24 @@ def test_finished_tiles_are_noted_when_a_later_one_fails(error, begun, monkeypat
     assert sorted(read_progress(progress.path).tiles) == [0, 4]
 
 
+TILE = {"known": 4, "proven": 3}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[" * 100_000, "[]", "{}", {"tiles": [], "identity": {}}, {"tiles": {}, "identity": 3},
+     {"tiles": {"a": TILE}, "identity": {}}, {"tiles": {"0": True}, "identity": {}},
+     {"tiles": {"0": {**TILE, "known": 10**400}}, "identity": {}},
+     {"tiles": {"0": {**TILE, "proven": 5}}, "identity": {}}],
+    ids=range(10),
+)  # fmt: skip
+def test_progress_that_is_damaged_is_named(content, tmp_path):
+    path = tmp_path / "progress.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(ValueError, match=r"progress.json is not .*--overwrite.*, or is damaged"):
+        read_progress(path)
+
+
 def test_an_error_of_the_writer_ends_the_run(begun, monkeypatch):
     scene, model, maps, tiles, progress = begun
 

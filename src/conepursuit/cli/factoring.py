@@ -59,7 +59,7 @@ def factorize(
         with Waiting(Console(stderr=True), f"factorising {data.size}"):
             try:
                 factors = fitted(model, data.values)
-            except ValueError as error:  # of what the file holds
+            except (ValueError, MemoryError) as error:  # of what the file holds
                 raise ValueError(f"{X}: {error}") from None
     console = Console(highlight=False)
     show_files(console, data)

@@ -70,7 +70,8 @@ class Data:
 
     def transposed(self) -> Data:
         """Return rows as columns; lines of the file are then unknown."""
-        values = self.values.T.tocsc() if sparse.issparse(self.values) else self.values.T
+        with reading(Path(self.file), "a matrix"):  # there may be no memory for so many rows
+            values = self.values.T.tocsc() if sparse.issparse(self.values) else self.values.T
         understood = f"{self.understood or self.size}, transposed"
         return Data(values, self.file, self.rows, self.columns, understood=understood)
 

@@ -37,6 +37,9 @@ OWN = (
 )
 """What runs leave in their folder, and what a new one may delete there."""
 
+MOST_PIXELS = 2**53
+"""More pixels than any tile has."""
+
 SAMPLED_ROWS = 16
 """The rows of a scene by which it is known again."""
 
@@ -161,6 +164,8 @@ def read_progress(path: Path) -> Progress:
             int(row): {what: int(tile[what]) for what in ("known", "proven")}
             for row, tile in content["tiles"].items()
         }
+        if not all(0 <= tile["proven"] <= tile["known"] < MOST_PIXELS for tile in tiles.values()):
+            raise ValueError("a tile has numbers of pixels that cannot be")
         return Progress(path, {**content["identity"]}, tiles)
 
 
